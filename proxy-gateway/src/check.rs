@@ -32,11 +32,14 @@ pub(crate) fn examine(document: &Layered) -> Examined {
     if let Err(problem) = logging::filter(&settings.telemetry) {
         problems.push(problem);
     }
+    let policies = proxy_policies::read(&document.node, &mut problems);
+    settings.sources.allowed.judge(&policies, &mut problems);
+    let options = compile_options().with_policies(policies);
     let snapshot = if document.node.get(SECTION).is_none() && !settings.sources.is_empty() {
         // All routes and clusters are discovered.
         Some(Snapshot::default())
     } else {
-        routes_and_clusters(&document.node, &compile_options(), &mut problems)
+        routes_and_clusters(&document.node, &options, &mut problems)
     };
     if let (None, Some(snapshot)) = (&settings.server.affinity_keys, &snapshot) {
         let pointer = document.node.spelled(&format!("/{SECTION}"));

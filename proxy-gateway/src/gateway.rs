@@ -9,6 +9,7 @@ use std::time::Duration;
 use discovery_core::{Merge, Merged, MergedState, UnreachableClusters};
 use program_kit::Failure;
 use proxy_model::CompileOptions;
+use proxy_policies::Policies;
 use proxy_runtime::Proxy;
 use proxy_runtime::admin::Admin;
 use proxy_runtime::server::{
@@ -89,6 +90,7 @@ impl Gateway {
         let unreachable = Arc::new(UnreachableClusters::new());
         builder = builder.unreachable(Arc::clone(&unreachable));
         builder = builder.loop_guard(settings.server.loop_guard);
+        builder = builder.policies(Arc::new(Policies::new()));
         if let Some(zone) = &settings.server.zone {
             builder = builder.zone(zone.as_str());
         }

@@ -57,6 +57,9 @@ fn served(state: &MergedState, options: &CompileOptions) -> Arc<Snapshot> {
         cluster_id: Some(PLACEHOLDER.into()),
         // The placeholder comes after every other route.
         order: Some(i32::MAX),
+        // What clients hear of the start is for all of them, whatever policies routes have by default.
+        authorization_policy: Some("Anonymous".to_owned()),
+        rate_limiter_policy: Some("Disable".to_owned()),
         transforms: Some(vec![TransformConfig::from(
             [
                 ("ResponseHeader", "Retry-After"),

@@ -9,13 +9,15 @@ use proxy_model::{Problem, Problems, pointer_to, same_id};
 
 use crate::filter::{Filter, Filters, NamedFilter};
 use crate::layer::{BoxLayer, RouteLayers, RouteService};
+use crate::policy::{Form, PolicySource, RoutePolicies};
 
 /// The filters and layers of the program, by name, which is compared ignoring case.
 #[derive(Default)]
 pub(crate) struct Extensions {
     filters: BTreeMap<Arc<str>, Arc<dyn Filter>>,
     layers: BTreeMap<Arc<str>, Arc<BoxLayer>>,
-    /// The innermost service, inside all layers; present if there are layers.
+    policies: Option<Arc<dyn PolicySource>>,
+    /// The innermost service, inside all layers; present if there are layers or policies.
     rest: Option<RouteService>,
 }
 
@@ -43,6 +45,17 @@ impl Extensions {
         register(&mut self.layers, name, layer);
     }
 
+    /// Sets who makes policies, inside of which is the `rest` of a route.
+    pub(crate) fn register_policies(&mut self, source: Arc<dyn PolicySource>, rest: RouteService) {
+        self.rest = Some(rest);
+        self.policies = Some(source);
+    }
+
+    /// Who makes policies.
+    pub(crate) fn policies(&self) -> Option<&Arc<dyn PolicySource>> {
+        self.policies.as_ref()
+    }
+
     pub(crate) fn filter_names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.filters.keys()
     }
@@ -59,26 +72,44 @@ impl Extensions {
     pub(crate) fn resolve(
         &self,
         route: &Route,
+        policies: Option<&RoutePolicies>,
         before: Option<&RouteExtensions>,
     ) -> Result<Option<Box<RouteExtensions>>, Problems> {
-        if route.filters().is_empty() && route.layers().is_empty() {
+        if route.filters().is_empty() && route.layers().is_empty() && policies.is_none() {
             return Ok(None);
         }
+        let (guard, around) = match policies.map(|policies| &policies.0) {
+            Some(Form::Filter(filter)) => (Some(filter), None),
+            Some(Form::Layer(layer)) => (None, Some(&**layer)),
+            None => (None, None),
+        };
         let mut problems = Problems::new();
-        let filters = self.filters_of(route, &mut problems);
+        let filters = self.filters_of(route, guard, &mut problems);
         let kept = before.and_then(|before| before.layers.as_ref());
         let layers = match kept.filter(|kept| kept.are(route.layers())) {
             Some(kept) => Some(kept.clone()),
-            None => self.layers_of(route, &mut problems),
+            None => self.layers_of(route, around.is_some(), &mut problems),
         };
+        let layers = layers
+            .map(|layers| layers.inside(around))
+            .filter(|_| around.is_some() || !route.layers().is_empty());
         if problems.has_errors() {
             return Err(problems);
         }
         Ok(Some(Box::new(RouteExtensions { filters, layers })))
     }
 
-    fn filters_of(&self, route: &Route, problems: &mut Problems) -> Option<Filters> {
-        let mut filters = Vec::with_capacity(route.filters().len());
+    fn filters_of(
+        &self,
+        route: &Route,
+        guard: Option<&Arc<dyn Filter>>,
+        problems: &mut Problems,
+    ) -> Option<Filters> {
+        let mut filters = Vec::with_capacity(route.filters().len() + 1);
+        filters.extend(guard.map(|filter| NamedFilter {
+            name: Arc::from("policies"),
+            filter: Arc::clone(filter),
+        }));
         for (position, name) in route.filters().iter().enumerate() {
             match find(&self.filters, name) {
                 Some((name, filter)) => filters.push(NamedFilter {
@@ -91,8 +122,13 @@ impl Extensions {
         (!filters.is_empty()).then(|| Filters::new(filters))
     }
 
-    fn layers_of(&self, route: &Route, problems: &mut Problems) -> Option<RouteLayers> {
-        if route.layers().is_empty() {
+    fn layers_of(
+        &self,
+        route: &Route,
+        has_policies: bool,
+        problems: &mut Problems,
+    ) -> Option<RouteLayers> {
+        if route.layers().is_empty() && !has_policies {
             return None;
         }
         let mut service = self.rest.clone();
@@ -148,6 +184,7 @@ impl fmt::Debug for Extensions {
         f.debug_struct("Extensions")
             .field("filters", &self.filters.keys())
             .field("layers", &self.layers.keys())
+            .field("policies", &self.policies.is_some())
             .finish()
     }
 }

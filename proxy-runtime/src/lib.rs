@@ -19,13 +19,14 @@
 //! 12. `exchange`: what is the same of each exchange with a destination
 //! 13. `response`: a response's body, and the recorder that it closes
 //! 14. `layer`: tower layers around routes
-//! 15. `extensions`: filters and layers by name
-//! 16. `state`: what a configuration becomes
-//! 17. `proxy`: the configuration that serves, and the handles of it
-//! 18. `status`, `probing`
-//! 19. `forward`: the exchange, the tower service, and the typed path
-//! 20. `build`: how a proxy is made and kept up to date
-//! 21. `server`: listeners, and connections of clients as the exchange sees them
+//! 15. `policy`: policies by name
+//! 16. `extensions`: filters, layers and policies of routes
+//! 17. `state`: what a configuration becomes
+//! 18. `proxy`: the configuration that serves, and the handles of it
+//! 19. `status`, `probing`
+//! 20. `forward`: the exchange, the tower service, and the typed path
+//! 21. `build`: how a proxy is made and kept up to date
+//! 22. `server`: listeners, and connections of clients as the exchange sees them
 //! 23. `explain`, `harness`
 //! 24. `prometheus`, `admin`
 
@@ -64,6 +65,7 @@ pub mod layer;
 mod live;
 mod local_pool;
 pub mod observe;
+pub mod policy;
 mod pooled_future;
 mod probing;
 mod progress;

@@ -1,7 +1,7 @@
 //! Configuration keys that are valid and have no effect yet.
 
 use proxy_model::compiled::{Cluster, Destination, Route, Scheme};
-use proxy_model::config::{HttpVersion, VersionPolicy};
+use proxy_model::config::{HttpVersion, PolicyKind, VersionPolicy};
 use proxy_model::{Problem, Problems, Snapshot, pointer_to, same_id};
 
 /// Code of every problem that [`unsupported`] reports.
@@ -17,14 +17,20 @@ const CODE: &str = "unsupported";
 /// [`Proxy::unsupported`](crate::Proxy::unsupported) also considers whether the proxy has TLS settings for
 /// destinations.
 pub fn unsupported(snapshot: &Snapshot) -> Problems {
-    unsupported_by(snapshot, cfg!(feature = "tls"))
+    // Only a program that honours policies reads any.
+    unsupported_by(snapshot, cfg!(feature = "tls"), true)
 }
 
-/// Returns the warnings for a proxy that can reach `https` destinations if `speaks_tls`.
-pub(crate) fn unsupported_by(snapshot: &Snapshot, speaks_tls: bool) -> Problems {
+/// Returns the warnings for a proxy that can reach `https` destinations if `speaks_tls`, and has a source of policies if
+/// `has_policies`.
+pub(crate) fn unsupported_by(
+    snapshot: &Snapshot,
+    speaks_tls: bool,
+    has_policies: bool,
+) -> Problems {
     let mut problems = Problems::new();
     for route in snapshot.routes() {
-        check_route(route, &mut problems);
+        check_route(route, has_policies, &mut problems);
     }
     for cluster in snapshot.clusters() {
         check_cluster(cluster, &mut problems);
@@ -52,10 +58,16 @@ impl std::fmt::Display for RouteRejection {
     }
 }
 
-/// Returns why requests of `route` cannot be served, if they cannot.
-pub(crate) fn rejection(route: &Route) -> Option<RouteRejection> {
-    is_asked(route.config().authorization_policy.as_ref(), &["Anonymous"])
-        .then_some(RouteRejection::Authorization)
+/// Returns why requests of `route` cannot be served, if they cannot. `has_policies` tells that a source has made the
+/// policies of the route that the configuration defines.
+pub(crate) fn rejection(route: &Route, has_policies: bool) -> Option<RouteRejection> {
+    is_open(route, PolicyKind::Authorization, has_policies).then_some(RouteRejection::Authorization)
+}
+
+/// Returns true if the route has a policy of a kind that is not honoured.
+fn is_open(route: &Route, kind: PolicyKind, has_policies: bool) -> bool {
+    let mut policies = route.policies().iter();
+    policies.any(|policy| policy.kind() == kind && !(policy.is_defined() && has_policies))
 }
 
 /// Returns true if a policy is named, other than one of `without_effect`.
@@ -65,7 +77,7 @@ fn is_asked(policy: Option<&String>, without_effect: &[&str]) -> bool {
     })
 }
 
-fn check_route(route: &Route, problems: &mut Problems) {
+fn check_route(route: &Route, has_policies: bool, problems: &mut Problems) {
     let pointer = pointer_to("/Routes", route.id().as_str());
     let config = route.config();
     let mut warn = |below: &str, message: &str| {
@@ -75,23 +87,28 @@ fn check_route(route: &Route, problems: &mut Problems) {
             message,
         ));
     };
-    if rejection(route).is_some() {
+    if rejection(route, has_policies).is_some() {
         warn(
             "AuthorizationPolicy",
-            "authorization is not supported yet; so that nothing is served that should not be, all requests of this \
+            "nothing enforces the authorization policy; so that nothing is served that should not be, all requests of this \
              route are answered with 500",
         );
     }
-    if is_asked(config.cors_policy.as_ref(), &["Disable"]) {
+    let names_cors = is_asked(config.cors_policy.as_ref(), &["Disable"]);
+    let has_cors = route
+        .policies()
+        .iter()
+        .any(|policy| policy.kind() == PolicyKind::Cors && policy.is_defined() && has_policies);
+    if names_cors && !has_cors {
         warn(
             "CorsPolicy",
-            "CORS is not supported yet; no CORS headers are added",
+            "nothing defines the CORS policy; no CORS headers are added",
         );
     }
-    if is_asked(config.rate_limiter_policy.as_ref(), &["Default", "Disable"]) {
+    if is_open(route, PolicyKind::RateLimiter, has_policies) {
         warn(
             "RateLimiterPolicy",
-            "rate limits are not supported yet; requests are not limited",
+            "nothing enforces the rate limiter policy; requests are not limited",
         );
     }
     if is_asked(config.output_cache_policy.as_ref(), &[]) {
@@ -100,10 +117,10 @@ fn check_route(route: &Route, problems: &mut Problems) {
             "caching is not supported yet; every request is forwarded",
         );
     }
-    if is_asked(config.timeout_policy.as_ref(), &["Disable"]) {
+    if is_asked(config.timeout_policy.as_ref(), &["Disable"]) && route.timeout().is_none() {
         warn(
             "TimeoutPolicy",
-            "named timeouts are not supported yet; requests have no timeout but the cluster's activity timeout. Use \
+            "nothing enforces the timeout policy; requests have no timeout but the cluster's activity timeout. Use \
              `Timeout`",
         );
     }
@@ -252,14 +269,14 @@ mod tests {
                 "b":{"Destinations":{"1":{"Address":"http://h1/"}}}}}"#,
         );
         let snapshot = crate::fixtures::compiled(config);
-        let problems = unsupported_by(&snapshot, false);
+        let problems = unsupported_by(&snapshot, false, true);
         let pointers: Vec<_> = problems.iter().map(|p| &*p.pointer).collect();
         assert_eq!(pointers, ["/Clusters/a/Destinations/2/Address"]);
         assert!(
             problems.to_string().contains("the 2 `https` ones"),
             "{problems}"
         );
-        assert!(unsupported_by(&snapshot, true).is_empty());
+        assert!(unsupported_by(&snapshot, true, true).is_empty());
     }
 
     #[test]

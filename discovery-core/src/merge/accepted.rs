@@ -189,7 +189,10 @@ impl Accepted {
         compile: &CompileOptions,
     ) -> (Arc<ProxyConfig>, HashMap<Item, Kept>) {
         let mut kept = HashMap::new();
-        let mut complete = ProxyConfig::default();
+        let mut complete = ProxyConfig {
+            policies: Arc::clone(&config.policies),
+            ..ProxyConfig::default()
+        };
         for (id, destinations) in &listed.clusters {
             if let Some(cluster) = config.clusters.get(id) {
                 complete.clusters.insert(id.clone(), cluster.clone());

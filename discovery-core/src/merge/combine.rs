@@ -115,6 +115,13 @@ pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
         let Some(prepared) = &part.prepared else {
             continue;
         };
+        if !prepared.config.policies.is_empty() {
+            // Of two policies of a name the first provider's is used, as of routes.
+            let policies = Arc::make_mut(&mut config.policies);
+            for policy in prepared.config.policies.iter() {
+                policies.insert(policy.clone());
+            }
+        }
         for (id, cluster) in &prepared.config.clusters {
             if left_out.clusters.contains(id) {
                 continue;
@@ -167,7 +174,8 @@ fn only_one<'a>(parts: &'a [Part], left_out: &LeftOut) -> Option<(usize, &'a Arc
     }
     let mut configs = parts.iter().enumerate().filter_map(|(position, part)| {
         let config = &part.prepared.as_ref()?.config;
-        let is_empty = config.routes.is_empty() && config.clusters.is_empty();
+        let is_empty =
+            config.routes.is_empty() && config.clusters.is_empty() && config.policies.is_empty();
         (!is_empty).then_some((position, config))
     });
     let first = configs.next()?;

@@ -166,7 +166,10 @@ impl Merge {
                 prefix: source.prefix.as_deref().map(Into::into),
                 strictness: source.strictness(),
                 filters: Arc::clone(&filters),
-                compile: self.compile.clone(),
+                compile: source
+                    .compile
+                    .clone()
+                    .unwrap_or_else(|| self.compile.clone()),
             },
             required: source.is_required(),
             states: source.provider.subscribe(),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use proxy_model::CompileOptions;
+
 use crate::provider::{ConfigProvider, Strictness};
 
 /// A provider in a [`Merge`](super::Merge), with settings of its own.
@@ -11,6 +13,7 @@ pub struct MergeSource {
     pub(super) prefix: Option<String>,
     strictness: Option<Strictness>,
     required: Option<bool>,
+    pub(super) compile: Option<CompileOptions>,
 }
 
 impl MergeSource {
@@ -21,6 +24,7 @@ impl MergeSource {
             prefix: None,
             strictness: None,
             required: None,
+            compile: None,
         }
     }
 
@@ -43,6 +47,14 @@ impl MergeSource {
     #[must_use]
     pub fn with_required(mut self, required: bool) -> Self {
         self.required = Some(required);
+        self
+    }
+
+    /// Sets the names that its configuration may use. The merged configuration is compiled with those of the
+    /// merge, so a name that no other provider defines is still an error there. Default: those of the merge.
+    #[must_use]
+    pub fn with_compile_options(mut self, options: CompileOptions) -> Self {
+        self.compile = Some(options);
         self
     }
 

@@ -140,5 +140,6 @@ fn prefixed(config: &ProxyConfig, prefix: &str) -> ProxyConfig {
     ProxyConfig {
         routes: routes.collect(),
         clusters: clusters.collect(),
+        policies: Arc::clone(&config.policies),
     }
 }

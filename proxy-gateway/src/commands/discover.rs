@@ -47,6 +47,7 @@ pub(crate) async fn discover(options: &Discover) -> Result<(), Failure> {
         .with_watch(false)
         .with_section_required(false)
         .with_compile_options(compile_options())
+        .with_policies(proxy_policies::read)
         .open_layers(document.layers.clone())
         .await
         .map_err(|error| Failure::from_error(&error))?;

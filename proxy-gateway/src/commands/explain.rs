@@ -111,6 +111,9 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
             )?;
         }
     }
+    for policy in &explanation.policies {
+        writeln!(out, "  {policy}")?;
+    }
     for (name, value) in &explanation.route_values {
         writeln!(out, "  {name} = {value}")?;
     }

@@ -53,6 +53,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         let provider = FileOptions::default()
             .with_compile_options(options.clone())
             .with_section_required(sources.is_empty())
+            .with_policies(proxy_policies::read)
             .open_layers(document.layers.clone())
             .await
             .map_err(|error| Failure::from_error(&error))?;
@@ -228,7 +229,7 @@ async fn follow_settings(
         if now != running {
             tracing::warn!(
                 target: "proxy::config",
-                "Listeners, Admin, Telemetry (but for LogFilter), Server or a section for discovery have changed; that takes effect with the next start"
+                "Listeners, Admin, Telemetry (but for LogFilter), Server, Policies.Discovered or a section for discovery have changed; that takes effect with the next start"
             );
         }
         noticed = now;
@@ -250,7 +251,7 @@ fn apply_filter(log: &mut LogControl, filter: Option<String>) {
     }
 }
 
-/// Returns true if a problem is in the section that the running proxy follows, and logs itself.
+/// Returns true if a problem is in a section that the running proxy follows, and logs itself.
 fn is_of_proxy(pointer: &str) -> bool {
     let section = pointer.split('/').nth(1).unwrap_or_default();
     same_id(section, SECTION)

@@ -7,8 +7,9 @@ use crate::check::SECTION;
 use crate::sources;
 
 /// The sections that this program or the providers read.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     SECTION,
+    proxy_policies::SECTION,
     "Listeners",
     "Admin",
     "Telemetry",

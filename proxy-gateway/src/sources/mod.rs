@@ -1,5 +1,6 @@
 //! The sources of services that sections of the configuration enable, beside the files themselves.
 
+mod allowed;
 mod consul;
 mod serf;
 mod service_fabric;
@@ -7,14 +8,16 @@ mod xds;
 
 use std::path::PathBuf;
 
-use discovery_core::Merge;
+use discovery_core::merge::MergeSource;
 use discovery_core::runner::Once;
+use discovery_core::{Merge, Runner};
 use program_kit::Failure;
 use proxy_model::CompileOptions;
 use proxy_model::json::ObjectReader;
 use serde::Serialize;
 use serde_json::Value;
 
+pub(crate) use self::allowed::Allowed;
 use self::consul::ConsulSource;
 use self::serf::SerfSource;
 use self::service_fabric::ServiceFabricSource;
@@ -32,6 +35,8 @@ pub(crate) struct Sources {
     serf: Option<SerfSource>,
     consul: Option<ConsulSource>,
     xds: Option<XdsSource>,
+    /// The policies that discovered services may name.
+    pub(crate) allowed: Allowed,
 }
 
 /// The response of a source to a single poll.
@@ -59,12 +64,14 @@ impl Sources {
             serf: document.object(SERF, SerfSource::read),
             consul: document.object(CONSUL, ConsulSource::read),
             xds: document.object(XDS, XdsSource::read),
+            allowed: Allowed::read(document),
         }
     }
 
     /// Returns true if the files are the only source.
     pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
+        let has_registry = self.service_fabric.is_some() || self.serf.is_some();
+        !has_registry && self.consul.is_none() && self.xds.is_none()
     }
 
     /// Adds the sources to a merge, and starts polling them.
@@ -78,18 +85,37 @@ impl Sources {
         options: &CompileOptions,
     ) -> Result<Merge, Failure> {
         if let Some(source) = &self.service_fabric {
-            merge = merge.provider(source.runner(options)?.start());
+            let options = self.allowed.options(SERVICE_FABRIC, options);
+            let runner = source.runner(&options)?;
+            merge = merge.source(self.started(runner, SERVICE_FABRIC, options));
         }
         if let Some(source) = &self.serf {
-            merge = merge.provider(source.runner(options)?.start());
+            let options = self.allowed.options(SERF, options);
+            let runner = source.runner(&options)?;
+            merge = merge.source(self.started(runner, SERF, options));
         }
         if let Some(source) = &self.consul {
-            merge = merge.provider(source.runner(options)?.start());
+            let options = self.allowed.options(CONSUL, options);
+            let runner = source.runner(&options)?;
+            merge = merge.source(self.started(runner, CONSUL, options));
         }
         if let Some(source) = &self.xds {
-            merge = merge.provider(source.runner(options)?.start());
+            let options = self.allowed.options(XDS, options);
+            let runner = source.runner(&options)?;
+            merge = merge.source(self.started(runner, XDS, options));
         }
         Ok(merge)
+    }
+
+    /// Starts a runner whose services may name the policies of its section.
+    fn started(
+        &self,
+        runner: Runner,
+        section: &'static str,
+        options: CompileOptions,
+    ) -> MergeSource {
+        let runner = runner.filter(self.allowed.filter(section));
+        MergeSource::new(runner.start()).with_compile_options(options)
     }
 
     /// Polls each source once, without reporting anything to it.
@@ -101,16 +127,20 @@ impl Sources {
     pub(crate) async fn ask(&self, options: &CompileOptions) -> Result<Vec<Answer>, Failure> {
         let mut answers = Vec::new();
         if let Some(source) = &self.service_fabric {
-            answers.push(source.ask(options).await?);
+            let options = self.allowed.options(SERVICE_FABRIC, options);
+            answers.push(source.ask(&options).await?);
         }
         if let Some(source) = &self.serf {
-            answers.push(source.ask(options).await?);
+            let options = self.allowed.options(SERF, options);
+            answers.push(source.ask(&options).await?);
         }
         if let Some(source) = &self.consul {
-            answers.push(source.ask(options).await?);
+            let options = self.allowed.options(CONSUL, options);
+            answers.push(source.ask(&options).await?);
         }
         if let Some(source) = &self.xds {
-            answers.push(source.ask(options).await?);
+            let options = self.allowed.options(XDS, options);
+            answers.push(source.ask(&options).await?);
         }
         Ok(answers)
     }

@@ -10,6 +10,7 @@ mod layers;
 mod limits;
 mod mutual_tls;
 mod names;
+mod policies;
 mod run;
 mod serf;
 mod service;

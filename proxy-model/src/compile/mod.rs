@@ -2,6 +2,7 @@
 
 mod address;
 mod affinity;
+mod chosen;
 mod cluster;
 mod conflicts;
 mod criteria;

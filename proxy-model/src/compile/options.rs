@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::config::PolicyConfigs;
+
 /// Names that a program has registered for use in a configuration. Default: none.
 ///
 /// Names are compared ignoring case.
@@ -20,6 +22,17 @@ pub struct CompileOptions {
     pub(super) output_cache: Vec<Arc<str>>,
     pub(super) filters: Vec<Arc<str>>,
     pub(super) layers: Vec<Arc<str>>,
+    pub(crate) policies: Arc<PolicyConfigs>,
+}
+
+impl CompileOptions {
+    /// Sets the policies of the document. [`Snapshot::read`](crate::Snapshot::read) makes them a part of the
+    /// configuration.
+    #[must_use]
+    pub fn with_policies(mut self, policies: impl Into<Arc<PolicyConfigs>>) -> Self {
+        self.policies = policies.into();
+        self
+    }
 }
 
 macro_rules! setters {

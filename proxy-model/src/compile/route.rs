@@ -11,6 +11,7 @@ use crate::problem::Problem;
 use crate::suggest::{did_you_mean, shortened};
 use crate::transform::Transforms;
 
+use super::chosen;
 use super::criteria;
 use super::destination::{MAX_WEIGHT, within};
 use super::health::positive;
@@ -43,7 +44,7 @@ pub(super) fn compile(
     );
     let transforms = transforms.map(|transforms| targets.transforms.share(&source, transforms));
     let body_limit = body_limit(config, scope);
-    check_policies(config, scope);
+    let chosen = chosen::compile(config, &targets.config.policies, scope);
     metadata::check(config.metadata.as_ref(), scope);
     let filters = extensions(
         config.filters.as_deref(),
@@ -60,7 +61,7 @@ pub(super) fn compile(
         scope,
     );
     let timeout = match config.timeout {
-        None => Some(None),
+        None => Some(chosen.timeout),
         Some(_) => positive(config.timeout, Default::default(), "Timeout", scope).map(Some),
     };
     Some(Route {
@@ -73,6 +74,7 @@ pub(super) fn compile(
         timeout: timeout?,
         filters: filters?,
         layers: layers?,
+        policies: chosen.policies,
         source,
     })
 }
@@ -127,73 +129,6 @@ fn body_limit(config: &RouteConfig, scope: &mut Scope<'_>) -> Option<BodyLimit> 
                 None
             }
         },
-    }
-}
-
-fn check_policies(config: &RouteConfig, scope: &mut Scope<'_>) {
-    let options = scope.options;
-    policy::check_optional(
-        config.authorization_policy.as_ref(),
-        PolicyKind {
-            name: "authorization policy",
-            unknown: "unknown_authorization_policy",
-        },
-        &["Default", "Anonymous"],
-        &options.authorization,
-        "AuthorizationPolicy",
-        scope,
-    );
-    policy::check_optional(
-        config.cors_policy.as_ref(),
-        PolicyKind {
-            name: "CORS policy",
-            unknown: "unknown_cors_policy",
-        },
-        &["Default", "Disable"],
-        &options.cors,
-        "CorsPolicy",
-        scope,
-    );
-    policy::check_optional(
-        config.rate_limiter_policy.as_ref(),
-        PolicyKind {
-            name: "rate limiter policy",
-            unknown: "unknown_rate_limiter_policy",
-        },
-        &["Default", "Disable"],
-        &options.rate_limiter,
-        "RateLimiterPolicy",
-        scope,
-    );
-    policy::check_optional(
-        config.output_cache_policy.as_ref(),
-        PolicyKind {
-            name: "output cache policy",
-            unknown: "unknown_output_cache_policy",
-        },
-        &[],
-        &options.output_cache,
-        "OutputCachePolicy",
-        scope,
-    );
-    policy::check_optional(
-        config.timeout_policy.as_ref(),
-        PolicyKind {
-            name: "timeout policy",
-            unknown: "unknown_timeout_policy",
-        },
-        &["Disable"],
-        &options.timeout,
-        "TimeoutPolicy",
-        scope,
-    );
-    if config.timeout.is_some() && filled(config.timeout_policy.as_ref()).is_some() {
-        scope.error_with(
-            "Timeout",
-            "conflicting_timeouts",
-            "the route has both a `Timeout` and a `TimeoutPolicy`",
-            "keep one of them",
-        );
     }
 }
 

@@ -6,6 +6,7 @@ mod affinity;
 mod cluster;
 mod destination;
 mod partitions;
+mod policies;
 mod route;
 mod source;
 mod tls_files;
@@ -23,6 +24,7 @@ pub use self::destination::{Destination, DestinationAddress, DestinationIndex, S
 pub use self::partitions::{
     KeyRejection, PartitionKeySource, PartitionKeys, PartitionTarget, Partitions,
 };
+pub use self::policies::ChosenPolicy;
 pub use self::route::{BodyLimit, Route, RouteIndex, RouteTarget, WeightedTarget};
 pub(crate) use self::source::{ClusterSource, DestinationSource, RouteSource};
 pub use self::tls_files::TlsFiles;

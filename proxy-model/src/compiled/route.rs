@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::cluster::ClusterIndex;
 use super::partitions::Partitions;
+use super::policies::ChosenPolicy;
 use super::source::RouteSource;
 use crate::config::RouteConfig;
 use crate::id::{ClusterId, RouteId};
@@ -28,6 +29,7 @@ pub struct Route {
     pub(crate) timeout: Option<Duration>,
     pub(crate) filters: Box<[Arc<str>]>,
     pub(crate) layers: Box<[Arc<str>]>,
+    pub(crate) policies: Box<[ChosenPolicy]>,
 }
 
 impl Route {
@@ -71,7 +73,7 @@ impl Route {
         self.strict_paths
     }
 
-    /// The longest that a request may take until its response begins.
+    /// The longest that a request may take until its response begins: that of the route, or of its timeout policy.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
     }
@@ -84,6 +86,12 @@ impl Route {
     /// The program's tower layers, the outermost first, by the names under which they were registered.
     pub fn layers(&self) -> &[Arc<str>] {
         &self.layers
+    }
+
+    /// The policies of the route, in the order in which a request meets them: CORS, authorization, the rate limiter of
+    /// all routes, and the route's own one.
+    pub fn policies(&self) -> &[ChosenPolicy] {
+        &self.policies
     }
 }
 

@@ -10,7 +10,10 @@ mod forwarder;
 mod health;
 mod http_client;
 mod partitions;
+mod policies;
 mod route;
+
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -21,6 +24,7 @@ pub use self::forwarder::{ForwarderRequestConfig, HttpVersion, VersionPolicy};
 pub use self::health::{ActiveHealthCheckConfig, HealthCheckConfig, PassiveHealthCheckConfig};
 pub use self::http_client::{ClientCertificateConfig, HttpClientConfig, WebProxyConfig};
 pub use self::partitions::{PartitionHash, PartitionKey, PartitionedCluster, PartitionedClusters};
+pub use self::policies::{PolicyConfig, PolicyConfigs, PolicyKind};
 pub use self::route::{
     HeaderMatchMode, QueryMatchMode, RouteConfig, RouteHeader, RouteMatch, RouteQueryParameter,
     WeightedCluster,
@@ -47,6 +51,11 @@ pub struct ProxyConfig {
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub clusters: IndexMap<ClusterId, ClusterConfig>,
+    /// The policies that routes choose by name. A program reads them from a section of their own; they are no part of
+    /// the JSON of this section.
+    #[serde(skip)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub policies: Arc<PolicyConfigs>,
 }
 
 impl ProxyConfig {

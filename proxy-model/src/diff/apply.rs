@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 
@@ -49,6 +50,7 @@ pub fn apply(config: &ProxyConfig, changes: &[Change]) -> ProxyConfig {
                     put(&mut cluster.destinations, id, (**destination).clone());
                 }
             }
+            Change::PoliciesChanged { policies, .. } => config.policies = Arc::clone(policies),
             Change::RoutesReordered { order } => reorder(&mut config.routes, order),
             Change::ClustersReordered { order } => reorder(&mut config.clusters, order),
             Change::DestinationsReordered { cluster, order } => {

@@ -7,6 +7,7 @@ mod tests;
 
 use std::fmt;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -14,7 +15,7 @@ use serde::Serialize;
 pub use self::apply::apply;
 pub use self::fields::FieldChange;
 use self::fields::{address, changed_fields};
-use crate::config::{ClusterConfig, DestinationConfig, ProxyConfig, RouteConfig};
+use crate::config::{ClusterConfig, DestinationConfig, PolicyConfigs, ProxyConfig, RouteConfig};
 use crate::id::{ClusterId, DestinationId, RouteId};
 use crate::suggest::shortened;
 
@@ -94,6 +95,15 @@ pub enum Change {
         /// The fields that differ.
         fields: Vec<FieldChange>,
     },
+    /// Policies that routes choose by name are new, gone or different. Their settings, which may hold secrets, are not
+    /// shown.
+    PoliciesChanged {
+        /// The policies that differ: `RateLimiter api`.
+        names: Vec<String>,
+        /// All policies, as they are now.
+        #[serde(skip)]
+        policies: Arc<PolicyConfigs>,
+    },
     /// The routes are in another order than removing some and adding others at the end explains.
     RoutesReordered {
         /// All routes, in their new order.
@@ -119,6 +129,12 @@ pub enum Change {
 /// are new or changed, then routes, then removed clusters, then orders. [`apply`] applies the changes.
 pub fn diff(old: &ProxyConfig, new: &ProxyConfig) -> Vec<Change> {
     let mut changes = Vec::new();
+    if old.policies != new.policies {
+        changes.push(Change::PoliciesChanged {
+            names: old.policies.differing(&new.policies),
+            policies: Arc::clone(&new.policies),
+        });
+    }
     for (id, config) in &new.clusters {
         match old.clusters.get_key_value(id) {
             Some((old_id, old_config)) => {
@@ -338,6 +354,17 @@ impl fmt::Display for Change {
                 let (cluster, id) = (shortened(cluster.as_str()), shortened(id.as_str()));
                 write!(f, "cluster {cluster}: destination {id}:")?;
                 fields(changed, f)
+            }
+            Self::PoliciesChanged { names, .. } if names.is_empty() => {
+                f.write_str("policies are in another order")
+            }
+            Self::PoliciesChanged { names, .. } => {
+                f.write_str("policies changed:")?;
+                for (i, name) in names.iter().enumerate() {
+                    let separator = if i == 0 { " " } else { ", " };
+                    write!(f, "{separator}{}", shortened(name))?;
+                }
+                Ok(())
             }
             Self::RoutesReordered { .. } => f.write_str("routes are in another order"),
             Self::ClustersReordered { .. } => f.write_str("clusters are in another order"),

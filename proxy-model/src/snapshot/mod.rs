@@ -81,7 +81,8 @@ impl Snapshot {
         options: &CompileOptions,
     ) -> Result<(Self, Problems), Problems> {
         let mut problems = Problems::new();
-        let reading = read_section(section, pointer, &mut problems);
+        let mut reading = read_section(section, pointer, &mut problems);
+        reading.config.policies = Arc::clone(&options.policies);
         let config = Arc::new(reading.config);
         let pass = compile::compile(&config, &HashSet::new(), options);
         let is_whole = !problems.has_errors() && pass.is_whole();
@@ -105,7 +106,8 @@ impl Snapshot {
         options: &CompileOptions,
     ) -> (Self, Problems) {
         let mut problems = Problems::new();
-        let reading = read_section(section, pointer, &mut problems);
+        let mut reading = read_section(section, pointer, &mut problems);
+        reading.config.policies = Arc::clone(&options.policies);
         let bad = (reading.bad_routes, reading.bad_clusters);
         let (snapshot, found) = Self::isolated(Arc::new(reading.config), bad, options);
         problems.append(follow_up::without(found, &problems, section, pointer));

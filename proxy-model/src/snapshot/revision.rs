@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::config::{ProxyConfig, RouteConfig};
+use crate::config::{PolicyConfigs, PolicyKind, ProxyConfig, RouteConfig};
 use crate::matching::{HostPattern, PathTemplate};
 
 /// A hash of a configuration's content: 128 bits of the SHA-256 of its canonical JSON, shown in
@@ -41,6 +41,7 @@ impl Revision {
         );
         let routes = config.routes.iter();
         hash_entries("Routes", routes.map(|(id, r)| (id.as_str(), r)), &mut hash);
+        hash_policies(&config.policies, &mut hash);
         for ids in ties(config) {
             hash.update(Value::from(ids).to_string());
         }
@@ -133,6 +134,22 @@ fn hash_entries<'a, T: Serialize + 'a>(
         // Both are JSON, so no two sequences of entries have the same text.
         hash.update(Value::from(id).to_string());
         hash.update(canonical(value));
+    }
+}
+
+/// Policies count as the rest does, but a configuration without them keeps the revision that it had.
+fn hash_policies(policies: &PolicyConfigs, hash: &mut Sha256) {
+    for kind in PolicyKind::ALL {
+        let mut of_kind: Vec<_> = policies.of(kind).collect();
+        if of_kind.is_empty() {
+            continue;
+        }
+        of_kind.sort_unstable_by_key(|policy| &policy.name);
+        hash.update(kind.section());
+        for policy in of_kind {
+            hash.update(Value::from(&*policy.name).to_string());
+            hash.update(canonical(&policy.settings));
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use crate::filter::Filter;
 use crate::forward::rest_of_route;
 use crate::health::{ActiveHealthPolicy, PassiveHealthPolicy, Probe};
 use crate::layer::{ProxyRequestBody, RouteService, boxed};
+use crate::policy::PolicySource;
 use crate::probing::UpstreamProbe;
 use crate::proxy::Settings;
 use crate::proxy::{Proxy, Shared};
@@ -148,6 +149,14 @@ impl ProxyBuilder {
     {
         let extensions = &mut self.settings.registered.extensions;
         extensions.register_layer(name.into(), boxed(layer), rest_of_route());
+        self
+    }
+
+    /// Sets the source of the [policies](crate::policy) of routes. Default: none, so that a route with
+    /// an `AuthorizationPolicy` answers 500.
+    pub fn policies(mut self, source: Arc<dyn PolicySource>) -> Self {
+        let extensions = &mut self.settings.registered.extensions;
+        extensions.register_policies(source, rest_of_route());
         self
     }
 

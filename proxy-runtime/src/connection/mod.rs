@@ -11,7 +11,7 @@ mod certificate;
 )]
 mod identity;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 pub use self::certificate::ClientCertificate;
 pub(crate) use self::identity::IdentityKey;
@@ -58,6 +58,12 @@ pub struct ListenerRules {
 }
 
 impl ConnectionInfo {
+    /// The address by which policies know the client: that of the connection. An IPv4 address in the form of IPv6 is
+    /// one of IPv4.
+    pub fn client_address(&self) -> Option<IpAddr> {
+        self.remote.map(|remote| remote.ip().to_canonical())
+    }
+
     /// A cleartext connection from `remote`.
     pub fn new(remote: SocketAddr) -> Self {
         Self {

@@ -76,6 +76,9 @@ pub struct Explanation {
     pub route: Option<RouteId>,
     /// The values of the parameters in the path.
     pub route_values: BTreeMap<String, String>,
+    /// The policies of the route, in the order in which the request meets them:
+    /// `RateLimiterPolicy api`. They are not asked here.
+    pub policies: Vec<String>,
     /// The reason why the route rejects all requests, if it does.
     #[serde(rename = "refused")]
     pub route_rejection: Option<String>,
@@ -283,7 +286,15 @@ fn explain_with(
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     // The checks from here on have the order of a real request.
-    if let Some(rejection) = rejection(route) {
+    let policies = route.policies().iter();
+    explanation.policies = policies
+        .map(|policy| format!("{} {}", policy.kind().route_key(), policy.name()))
+        .collect();
+    let rejection = match live {
+        Some(generation) => generation.route(index).rejection(),
+        None => rejection(route, true),
+    };
+    if let Some(rejection) = rejection {
         explanation.route_rejection = Some(rejection.to_string());
         return explanation.ending(Verdict::RouteRejected, StatusCode::INTERNAL_SERVER_ERROR);
     }
@@ -435,6 +446,7 @@ impl Explanation {
             allow: Vec::new(),
             route: None,
             route_values: BTreeMap::new(),
+            policies: Vec::new(),
             route_rejection: None,
             rejected: None,
             cluster: None,

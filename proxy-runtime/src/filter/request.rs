@@ -153,6 +153,37 @@ impl<'a> RequestEdit<'a> {
         self.edits.remove(name.as_ref())
     }
 
+    /// Replaces all lines of a header of the response with one, also of a local reply. It is made
+    /// after the changes of all filters, so that a filter can decide with the request what the
+    /// response has to say.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`set`](Self::set) does.
+    pub fn set_on_response<V>(&mut self, name: impl AsRef<str>, value: V) -> Result<(), InvalidEdit>
+    where
+        V: TryInto<HeaderValue>,
+    {
+        self.edits.note_for_response(name.as_ref(), value, false)
+    }
+
+    /// Appends a line to a header of the response, as [`set_on_response`](Self::set_on_response)
+    /// does.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`set`](Self::set) does.
+    pub fn append_on_response<V>(
+        &mut self,
+        name: impl AsRef<str>,
+        value: V,
+    ) -> Result<(), InvalidEdit>
+    where
+        V: TryInto<HeaderValue>,
+    {
+        self.edits.note_for_response(name.as_ref(), value, true)
+    }
+
     /// Replaces the path, which must be percent-encoded and begin with `/`. The query stays.
     ///
     /// # Errors

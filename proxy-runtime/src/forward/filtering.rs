@@ -6,8 +6,7 @@ use proxy_model::transform::Transforms;
 use super::response as answer;
 use crate::error::ForwardError;
 use crate::filter::{FilterContext, FilterDecision, Filters, Reply, RequestEdit, ResponseEdit};
-use crate::head::HeaderMutations;
-use crate::head::HttpHead;
+use crate::head::{HeaderMutations, HttpHead, ResponseNotes};
 use crate::response::ProxyBody;
 use crate::transform::apply_to_own_response;
 
@@ -21,6 +20,7 @@ struct Passed<'a> {
     context: FilterContext<'a>,
     /// The first so many.
     count: usize,
+    notes: ResponseNotes,
 }
 
 impl<'a> AppliedFilters<'a> {
@@ -46,6 +46,7 @@ impl<'a> AppliedFilters<'a> {
             filters,
             context,
             count,
+            notes: edits.take_notes(),
         });
         said
     }
@@ -63,18 +64,25 @@ impl<'a> AppliedFilters<'a> {
                 filters,
                 context,
                 count,
+                notes,
             } = passed;
             filters.on_response(count, &mut edit, &context)?;
+            edits.make_noted(notes);
         }
         Ok(edits)
     }
 
     /// Those that let a request pass that is not forwarded here: the first `count`.
-    fn passed(filters: &'a Filters, count: usize, context: FilterContext<'a>) -> Self {
+    fn passed(
+        filters: &'a Filters,
+        (count, notes): (usize, ResponseNotes),
+        context: FilterContext<'a>,
+    ) -> Self {
         Self(Some(Passed {
             filters,
             context,
             count,
+            notes,
         }))
     }
 
@@ -99,12 +107,12 @@ impl<'a> AppliedFilters<'a> {
 /// A response that no destination made, after the first so many of the filters and the route's changes.
 pub(crate) fn shown_response<'a>(
     response: Response<ProxyBody>,
-    filters: Option<(&'a Filters, usize)>,
+    (filters, notes): (Option<(&'a Filters, usize)>, ResponseNotes),
     context: FilterContext<'a>,
     transforms: &Transforms,
 ) -> Response<ProxyBody> {
     let mut filtering = match filters {
-        Some((filters, count)) => AppliedFilters::passed(filters, count, context),
+        Some((filters, count)) => AppliedFilters::passed(filters, (count, notes), context),
         None => AppliedFilters::default(),
     };
     filtering.shown(response, transforms)

@@ -12,5 +12,5 @@ pub(crate) use self::http_head::HttpHead;
 #[cfg(feature = "http2")]
 pub(crate) use self::http_head::is_websocket_connect;
 pub(crate) use self::in_place::put_in_place;
-pub(crate) use self::mutations::HeaderMutations;
 pub use self::mutations::InvalidEdit;
+pub(crate) use self::mutations::{HeaderMutations, ResponseNotes};

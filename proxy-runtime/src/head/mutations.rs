@@ -70,7 +70,13 @@ pub(crate) struct HeaderMutations {
     /// The query, if it was changed, which may mean that there is none.
     query: Option<Option<String>>,
     host: Option<HeaderValue>,
+    /// Changes of the response that were decided with the request.
+    of_response: Vec<FieldMutation>,
 }
+
+/// Changes of a response that were decided with its request.
+#[derive(Debug, Default)]
+pub(crate) struct ResponseNotes(Vec<FieldMutation>);
 
 #[derive(Debug)]
 struct FieldMutation {
@@ -118,6 +124,36 @@ impl HeaderMutations {
         self.path = None;
         self.query = None;
         self.host = None;
+        self.of_response.clear();
+    }
+
+    /// Keeps a change of the response to the request whose head this is.
+    pub(crate) fn note_for_response<V>(
+        &mut self,
+        name: &str,
+        value: V,
+        appends: bool,
+    ) -> Result<(), InvalidEdit>
+    where
+        V: TryInto<HeaderValue>,
+    {
+        let position = self.fields.len();
+        match appends {
+            true => self.append(name, value)?,
+            false => self.set(name, value)?,
+        }
+        self.of_response.extend(self.fields.drain(position..));
+        Ok(())
+    }
+
+    /// The changes of the response that were decided so far.
+    pub(crate) fn take_notes(&mut self) -> ResponseNotes {
+        ResponseNotes(std::mem::take(&mut self.of_response))
+    }
+
+    /// Makes changes that were decided with the request, after all others.
+    pub(crate) fn make_noted(&mut self, notes: ResponseNotes) {
+        self.fields.extend(notes.0);
     }
 
     /// The path, if it was changed.

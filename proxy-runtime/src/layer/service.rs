@@ -191,15 +191,28 @@ where
 #[derive(Clone)]
 pub(crate) struct RouteLayers {
     names: Box<[Arc<str>]>,
+    /// The named layers.
+    named: RouteService,
+    /// The named layers inside of the route's policies.
     service: RouteService,
 }
 
 impl RouteLayers {
-    pub(crate) fn new(names: &[Arc<str>], service: RouteService) -> Self {
+    pub(crate) fn new(names: &[Arc<str>], named: RouteService) -> Self {
         Self {
             names: names.into(),
-            service,
+            service: named.clone(),
+            named,
         }
+    }
+
+    /// The same layers, inside of these policies.
+    pub(crate) fn inside(mut self, policies: Option<&BoxLayer>) -> Self {
+        self.service = match policies {
+            Some(policies) => policies(self.named.clone()),
+            None => self.named.clone(),
+        };
+        self
     }
 
     /// Returns true if the layers have these names, in this order.

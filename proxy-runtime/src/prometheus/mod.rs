@@ -37,6 +37,7 @@ type Label<'a> = (&'static str, &'a str);
 /// | `proxy_errors_total` | counter | `cluster`, `error_type` |
 /// | `proxy_config_generation` | gauge | |
 /// | `proxy_config_reload_total` | counter | `result` |
+/// | `proxy_policy_decisions_total` | counter | `kind`, `policy`, `outcome` |
 /// | `proxy_name_failures_total` | counter | |
 /// | `proxy_name_stale_total` | counter | |
 /// | `proxy_names_unresolved` | gauge | |
@@ -112,6 +113,7 @@ impl Collector for ProxyCollector {
         page.proxy()?;
         page.durations()?;
         page.errors()?;
+        page.policies()?;
         page.clusters()?;
         page.destinations()
     }
@@ -209,6 +211,23 @@ impl Page<'_, '_> {
                 let labels = [("cluster", cluster), ("error_type", kind.as_str())];
                 count(&mut family, &labels, &errors)?;
             }
+        }
+        Ok(())
+    }
+
+    fn policies(&mut self) -> fmt::Result {
+        let Some(source) = self.shared.policies() else {
+            return Ok(());
+        };
+        let help = "Decisions of policies about requests.";
+        let mut family = self.family("proxy_policy_decisions", help, MetricType::Counter)?;
+        for decided in source.counts() {
+            let labels = [
+                ("kind", decided.kind.section()),
+                ("policy", &*decided.name),
+                ("outcome", decided.outcome),
+            ];
+            count(&mut family, &labels, &decided.count)?;
         }
         Ok(())
     }

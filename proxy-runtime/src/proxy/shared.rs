@@ -17,6 +17,7 @@ use crate::balance::Random;
 use crate::cluster::PickContext;
 use crate::health::HealthPolicies;
 use crate::observe::{ProxyMetrics, targets};
+use crate::policy::PolicySource;
 use crate::state::{Generation, Registered};
 use crate::support::unsupported_by;
 use crate::transform::LoopGuard;
@@ -203,7 +204,7 @@ impl Shared {
 
     /// The settings of a configuration that this proxy does not support.
     pub(crate) fn unsupported(&self, snapshot: &Snapshot) -> Problems {
-        let problems = unsupported_by(snapshot, self.speaks_tls);
+        let problems = unsupported_by(snapshot, self.speaks_tls, self.policies().is_some());
         #[cfg(feature = "affinity-keys")]
         if !self.has_affinity_keys.load(Ordering::Relaxed) {
             let random = crate::affinity::random_affinity_keys(snapshot);
@@ -270,6 +271,11 @@ impl Shared {
     /// The state that the connection pools of all services share.
     pub(crate) fn upstreams(&self) -> &Arc<Upstreams> {
         &self.upstreams
+    }
+
+    /// Who makes the policies of routes.
+    pub(crate) fn policies(&self) -> Option<&Arc<dyn PolicySource>> {
+        self.registered.extensions.policies()
     }
 
     fn lock_history(&self) -> MutexGuard<'_, History> {

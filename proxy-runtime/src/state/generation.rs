@@ -84,18 +84,30 @@ impl Generation {
                 Err(found) => problems.extend(found),
             }
         }
+        let mut policies = match registered.extensions.policies() {
+            Some(source) => source.of_routes(&snapshot).unwrap_or_else(|found| {
+                problems.extend(found);
+                Vec::new()
+            }),
+            None => Vec::new(),
+        }
+        .into_iter();
         let mut routes = Vec::with_capacity(snapshot.routes().len());
         let mut plans = HeadPlans::default();
         for route in snapshot.routes() {
+            let policies = policies.next().flatten();
             let before = carried.route(route.id());
             let extensions = before.and_then(RouteState::extensions);
-            match registered.extensions.resolve(route, extensions) {
+            let resolved = registered
+                .extensions
+                .resolve(route, policies.as_ref(), extensions);
+            match resolved {
                 Ok(extensions) => {
                     let metrics = before.map(|before| Arc::clone(before.metrics()));
                     routes.push(RouteState::new(
                         route,
                         metrics.unwrap_or_default(),
-                        extensions,
+                        (policies.is_some(), extensions),
                         context.loop_guard.as_ref(),
                         &clusters,
                         &mut plans,

@@ -64,7 +64,7 @@ impl RouteState {
     pub(super) fn new(
         route: &Route,
         metrics: Arc<RouteMetrics>,
-        extensions: Option<Box<RouteExtensions>>,
+        (has_policies, extensions): (bool, Option<Box<RouteExtensions>>),
         loop_guard: Option<&Arc<LoopGuard>>,
         clusters: &[ClusterState],
         plans: &mut HeadPlans,
@@ -90,7 +90,7 @@ impl RouteState {
         Self {
             id: route.id().clone(),
             metrics,
-            rejection: rejection(route),
+            rejection: rejection(route, has_policies),
             is_raw: !has_layers,
             plan,
             extensions,

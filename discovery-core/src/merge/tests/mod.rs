@@ -1,5 +1,6 @@
 mod conflicts;
 mod last_known_good;
+mod policies;
 mod publishing;
 mod rejections;
 #[cfg(feature = "dns")]

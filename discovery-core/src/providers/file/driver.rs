@@ -240,8 +240,7 @@ fn look_now(
     };
     let seen = Seen::Contents(contents.fingerprint);
     let present = std::mem::take(&mut contents.present);
-    let outcome = (before != Some(&seen))
-        .then(|| contents.config(layers, options.section_required, &options.compile));
+    let outcome = (before != Some(&seen)).then(|| contents.config(layers, options));
     Look {
         seen,
         present: Some(present),

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use proxy_model::config::ProxyConfig;
 use proxy_model::json::{Layer, Layered, MAX_DOCUMENT_BYTES, Origins, Setting, read_config};
-use proxy_model::{CompileOptions, Problem, Problems, Snapshot, same_id};
+use proxy_model::{Problem, Problems, Snapshot, same_id};
 use sha2::{Digest, Sha256};
 
-use super::FileError;
 use super::encoding::decoded;
 use super::layers::{Layers, read_keys};
+use super::{FileError, FileOptions};
 use crate::contain::require_regular;
 
 /// The section with routes and clusters.
@@ -160,8 +160,7 @@ impl Contents {
     pub(super) fn config(
         self,
         layers: &Layers,
-        section_required: bool,
-        compile: &CompileOptions,
+        options: &FileOptions,
     ) -> Result<Loaded, FileError> {
         let paths: Vec<PathBuf> = self.files.iter().map(|(path, _)| path.clone()).collect();
         let Layered {
@@ -170,9 +169,28 @@ impl Contents {
             origins,
             ..
         } = self.document(layers)?;
+        let mut of_policies = Problems::new();
+        let policies = match options.policies {
+            Some(read) => Arc::new(read(&node, &mut of_policies)),
+            None => Arc::default(),
+        };
         let Some(section) = node.get(SECTION) else {
-            if !section_required {
-                return Ok(Loaded::default());
+            if !options.section_required {
+                origins.place(&mut of_policies);
+                if of_policies.has_errors() {
+                    return Err(FileError::Invalid {
+                        paths,
+                        problems: of_policies,
+                    });
+                }
+                return Ok(Loaded {
+                    config: ProxyConfig {
+                        policies,
+                        ..ProxyConfig::default()
+                    },
+                    problems: of_policies,
+                    ..Loaded::default()
+                });
             }
             let message = format!("there is no section `{SECTION}`");
             return Err(FileError::Invalid {
@@ -185,11 +203,14 @@ impl Contents {
             let first = problem.pointer.split('/').nth(1).unwrap_or_default();
             same_id(first, SECTION)
         };
-        let merged = Problems::from_iter(merged.into_iter().filter(is_ours));
+        let mut merged = Problems::from_iter(merged.into_iter().filter(is_ours));
+        merged.append(of_policies);
         let mut problems = merged.clone();
-        let config = read_config(section, &pointer, &mut problems);
+        let mut config = read_config(section, &pointer, &mut problems);
+        config.policies = Arc::clone(&policies);
         if problems.has_errors() {
-            if let Err(everything) = Snapshot::read(section, &pointer, compile) {
+            let compile = options.compile.clone().with_policies(policies);
+            if let Err(everything) = Snapshot::read(section, &pointer, &compile) {
                 problems = merged;
                 problems.append(everything);
             }

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use proxy_model::config::PolicyConfigs;
+use proxy_model::json::Node;
 use proxy_model::{CompileOptions, Problems};
 use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
@@ -155,6 +157,9 @@ pub struct FileOptions {
     /// The names that the program has registered. With them, all problems of files that cannot be read are
     /// reported.
     pub compile: CompileOptions,
+    /// The reader of the policies that routes choose by name, from a section beside `ReverseProxy`. It gets the whole
+    /// document, and adds problems with pointers that begin there. An error rejects the files. Default: none is read.
+    pub policies: Option<fn(&Node, &mut Problems) -> PolicyConfigs>,
 }
 
 impl Default for FileOptions {
@@ -169,6 +174,7 @@ impl Default for FileOptions {
             required: true,
             strictness: Strictness::AllOrNothing,
             compile: CompileOptions::default(),
+            policies: None,
         }
     }
 }
@@ -234,6 +240,13 @@ impl FileOptions {
     #[must_use]
     pub fn with_compile_options(mut self, options: CompileOptions) -> Self {
         self.compile = options;
+        self
+    }
+
+    /// Sets [`policies`](Self::policies).
+    #[must_use]
+    pub fn with_policies(mut self, read: fn(&Node, &mut Problems) -> PolicyConfigs) -> Self {
+        self.policies = Some(read);
         self
     }
 

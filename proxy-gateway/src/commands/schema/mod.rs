@@ -32,6 +32,7 @@ fn document_schema() -> Value {
         "type": "object",
         "properties": {
             "ReverseProxy": section,
+            "Policies": policies(),
             "Listeners": listeners(),
             "Admin": object("The admin page and API.", &json!({
                 "Address": address("Where it listens. Unset: 127.0.0.1:9901."),
@@ -46,6 +47,32 @@ fn document_schema() -> Value {
         },
         "$defs": definitions,
     })
+}
+
+/// Returns the schema of the policies, with those that discovered services may name.
+fn policies() -> Value {
+    let mut section = proxy_policies::schema();
+    let of_source = || {
+        object(
+            "The policies that the services of this section may name, by kind. Unset: none.",
+            &json!({
+                "Authorization": texts("Names of authorization policies, and `Anonymous`."),
+                "Cors": texts("Names of CORS policies, and `Default`."),
+                "RateLimiter": texts("Names of rate limiter policies, and `Disable`."),
+                "Timeout": texts("Names of timeout policies."),
+            }),
+        )
+    };
+    section["properties"]["Discovered"] = object(
+        "The policies that discovered services may name. Takes effect with the next start.",
+        &json!({
+            "ServiceFabricDiscovery": of_source(),
+            "SerfDiscovery": of_source(),
+            "ConsulDiscovery": of_source(),
+            "XdsDiscovery": of_source(),
+        }),
+    );
+    section
 }
 
 fn listeners() -> Value {

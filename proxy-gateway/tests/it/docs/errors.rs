@@ -62,7 +62,7 @@ fn every_error_is_explained_and_no_other() {
 /// A configuration with all parts that this version accepts and does not honour.
 const NOT_HONOURED: &str = r#"{ "ReverseProxy": {
     "Routes": { "r": {
-        "ClusterId": "c", "Match": { "Path": "/" }, "AuthorizationPolicy": "Default", "CorsPolicy": "Default"
+        "ClusterId": "c", "Match": { "Path": "/" }
     } },
     "Clusters": { "c": {
         "HttpClient": { "WebProxy": { "Address": "http://proxy.example:3128/", "UseDefaultCredentials": true } },

@@ -5,7 +5,7 @@ mod defaults;
 mod errors;
 mod faults;
 mod keys;
-mod markdown;
+pub(crate) mod markdown;
 mod monitoring;
 mod observed;
 mod schema;
@@ -26,7 +26,7 @@ fn root() -> PathBuf {
 }
 
 /// The page of this name under `docs`.
-fn page(name: &str) -> Page {
+pub(crate) fn page(name: &str) -> Page {
     Page::read(&root(), &format!("docs/{name}"))
 }
 

@@ -33,6 +33,7 @@ pub(super) async fn observed() -> Observed {
             "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }},
             "Admin": {{ "Address": "127.0.0.1:0" }},
             "Telemetry": {{ "AccessLog": {{ "Format": "json", "File": {log:?} }} }},
+            "Policies": {{ "RateLimiter": {{ "Global": {{ "Kind": "Concurrency", "PermitLimit": 1000 }} }} }},
             "ReverseProxy": {{
                 "Routes": {{
                     "web": {{ "ClusterId": "web", "Match": {{ "Path": "/{{**rest}}" }} }},

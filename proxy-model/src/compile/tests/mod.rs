@@ -90,6 +90,7 @@ fn warned(value: Value, code: &str, pointer: &str) -> Snapshot {
     snapshot
 }
 
+mod chosen;
 mod clusters;
 mod conflicts;
 mod destinations;

@@ -22,6 +22,7 @@ pub(crate) fn any_config() -> impl Strategy<Value = ProxyConfig> {
             .into_iter()
             .map(|(id, c)| (ClusterId::from(id), c))
             .collect(),
+        ..ProxyConfig::default()
     })
 }
 

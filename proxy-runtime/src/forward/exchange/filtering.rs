@@ -102,17 +102,20 @@ impl Filtering {
         connection: ConnectionInfo,
         reply: LocalReply,
     ) -> (Parts, Bytes) {
-        let passed = self
-            .0
-            .as_deref_mut()
-            .map(|filtered| std::mem::take(&mut filtered.passed));
+        let filtered = self.0.as_deref_mut().map(|filtered| {
+            let notes = filtered.edits.take_notes();
+            (std::mem::take(&mut filtered.passed), notes)
+        });
+        let (passed, notes) = filtered.unzip();
         let response = match reply {
             LocalReply::Status(status) => own(status, None),
             LocalReply::Filter(reply) => reply.into_response().map(ProxyBody::text),
         };
         let filters = route.filters().zip(passed);
         let context = route.filter_context(connection);
-        let shown = shown_response(response, filters, context, route.route.transforms());
+        let notes = notes.unwrap_or_default();
+        let transforms = route.route.transforms();
+        let shown = shown_response(response, (filters, notes), context, transforms);
         let (head, mut body) = shown.into_parts();
         (head, body.take_text())
     }
@@ -170,12 +173,14 @@ impl<'e> Shown<'e> {
         let Filtered { edits, passed } = self.filtered;
         let passed = std::mem::take(passed);
         // The request head is already written.
+        let notes = edits.take_notes();
         edits.clear();
         if let Some(filters) = self.route.filters() {
             let mut head = ResponseEdit::of_raw(status, buffer, table, edits);
             let context = self.route.filter_context(self.connection);
             filters.on_response(passed, &mut head, &context)?;
         }
+        edits.make_noted(notes);
         Ok(edits)
     }
 }

@@ -53,6 +53,7 @@ fn knows(package: &str) -> Option<Knows> {
         ]),
         "discovery-serf" => Knows::Only(&[On("proxy-model"), On("discovery-core")]),
         "proxy-runtime" => Knows::Only(&[On("proxy-model"), On("discovery-core"), On("log-sink")]),
+        "proxy-policies" => Knows::Only(&[On("proxy-model"), On("proxy-runtime")]),
         "discovery-xds" => Knows::Only(&[
             On("proxy-model"),
             On("discovery-core"),

@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+
+mod authorization;
+mod config;
+mod cors;
+mod head;
+mod layer;
+mod limiter;
+mod named;
+mod policies;
+#[cfg(test)]
+mod tests;
+
+pub use self::config::{SECTION, read, schema};
+pub use self::policies::Policies;

@@ -1,0 +1,278 @@
+//! Compiled policies by name.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proxy_model::compiled::Route;
+use proxy_model::config::{PolicyConfig, PolicyKind};
+use proxy_model::{Problem, pointer_to};
+use proxy_runtime::ConnectionInfo;
+use proxy_runtime::policy::PolicyCount;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::authorization::{Authorization, Claims, Judged, Judging};
+use crate::cors::Cors;
+use crate::head::{Answer, Head};
+use crate::limiter::{self, Permit, Queued, RateLimiter};
+
+/// The request that policies judge.
+pub(crate) struct Visit<'a> {
+    pub(crate) route: &'a Route,
+    pub(crate) connection: ConnectionInfo,
+    pub(crate) now: Instant,
+    /// The claims of an authorization policy.
+    pub(crate) claims: Option<Arc<Claims>>,
+}
+
+impl Visit<'_> {
+    /// The value of a claim.
+    pub(crate) fn claim(&self, name: &str) -> Option<&str> {
+        self.claims.as_ref()?.get(name).map(String::as_str)
+    }
+}
+
+/// A policy with its state.
+pub(crate) struct Named {
+    pub(crate) kind: PolicyKind,
+    pub(crate) name: Arc<str>,
+    settings: Value,
+    rule: Rule,
+    counts: [AtomicU64; OUTCOMES.len()],
+}
+
+enum Rule {
+    Cors(Cors),
+    Authorization(Authorization),
+    RateLimiter(RateLimiter),
+}
+
+/// The decision of a policy, for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Admitted,
+    Preflight,
+    Denied,
+    Unauthenticated,
+    Unavailable,
+    Limited,
+}
+
+const OUTCOMES: [(Outcome, &str); 6] = [
+    (Outcome::Admitted, "admitted"),
+    (Outcome::Preflight, "preflight"),
+    (Outcome::Denied, "denied"),
+    (Outcome::Unauthenticated, "unauthenticated"),
+    (Outcome::Unavailable, "unavailable"),
+    (Outcome::Limited, "limited"),
+];
+
+/// The next step of a request.
+pub(crate) enum Step {
+    /// The next policy. A permit is held until the response has ended.
+    Pass(Option<Permit>),
+    Answer(Answer),
+    /// A wait.
+    Wait(Pending),
+}
+
+/// A decision that takes time.
+pub(crate) enum Pending {
+    Queued(Queued),
+    Judging(Box<Judging>),
+}
+
+impl Named {
+    /// Compiles a policy.
+    ///
+    /// # Errors
+    ///
+    /// The settings are none that [`read`](crate::read) gives.
+    pub(crate) fn new(config: &PolicyConfig) -> Result<Self, Problem> {
+        let settings = &config.settings;
+        let rule = match config.kind {
+            PolicyKind::Cors => rule(settings, |config| Rule::Cors(Cors::new(&config))),
+            PolicyKind::Authorization => rule(settings, |config| {
+                Rule::Authorization(Authorization::new(&config))
+            }),
+            PolicyKind::RateLimiter => rule(settings, |limits| {
+                Rule::RateLimiter(RateLimiter::new(&config.name, &limits))
+            }),
+            PolicyKind::Timeout => Err("a timeout is honoured by the model".to_owned()),
+        };
+        let rule = rule.map_err(|reason| {
+            let section = pointer_to(&format!("/{}", crate::SECTION), config.kind.section());
+            let pointer = pointer_to(&section, &config.name);
+            let message = format!("the policy cannot be used: {reason}");
+            Problem::error(pointer, "invalid_policy", message)
+                .with_suggestion("read policies with `proxy_policies::read`")
+        })?;
+        Ok(Self {
+            kind: config.kind,
+            name: Arc::clone(&config.name),
+            settings: settings.clone(),
+            rule,
+            counts: Default::default(),
+        })
+    }
+
+    /// The CORS policy that permits nothing.
+    pub(crate) fn no_cors() -> Self {
+        Self {
+            kind: PolicyKind::Cors,
+            name: Arc::from(proxy_model::compiled::ChosenPolicy::DISABLE),
+            settings: Value::Null,
+            rule: Rule::Cors(Cors::default()),
+            counts: Default::default(),
+        }
+    }
+
+    /// Returns true if this is what `config` compiles to.
+    pub(crate) fn is(&self, config: &PolicyConfig) -> bool {
+        self.kind == config.kind && self.name == config.name && self.settings == config.settings
+    }
+
+    /// Returns true if the policy never waits, and holds nothing until the response has ended.
+    pub(crate) fn is_immediate(&self) -> bool {
+        match &self.rule {
+            Rule::Cors(_) => true,
+            Rule::Authorization(authorization) => authorization.is_immediate(),
+            Rule::RateLimiter(limiter) => limiter.is_immediate(),
+        }
+    }
+
+    /// Judges a request.
+    pub(crate) fn check(&self, head: &mut impl Head, visit: &mut Visit<'_>) -> Step {
+        match &self.rule {
+            Rule::Cors(cors) => match cors.check(head) {
+                None => Step::Pass(None),
+                Some(answer) => {
+                    self.count(Outcome::Preflight);
+                    Step::Answer(answer)
+                }
+            },
+            Rule::Authorization(authorization) => match authorization.check(head, visit) {
+                Ok(judging) => Step::Wait(Pending::Judging(Box::new(judging))),
+                Err(judged) => self.judged(judged, head, visit),
+            },
+            Rule::RateLimiter(limiter) => match limiter.check(head, visit) {
+                limiter::Outcome::Pass(permit) => {
+                    self.count(Outcome::Admitted);
+                    Step::Pass(permit)
+                }
+                limiter::Outcome::Wait(queued) => Step::Wait(Pending::Queued(queued)),
+                limiter::Outcome::Reject(answer) => {
+                    self.count(Outcome::Limited);
+                    Step::Answer(answer)
+                }
+            },
+        }
+    }
+
+    /// Ends a decision that took time. Must not wait again.
+    pub(crate) fn end(&self, ended: Ended, head: &mut impl Head, visit: &mut Visit<'_>) -> Step {
+        match (ended, &self.rule) {
+            (Ended::Permitted(permit), _) => {
+                self.count(Outcome::Admitted);
+                Step::Pass(permit)
+            }
+            (Ended::Displaced, Rule::RateLimiter(limiter)) => {
+                self.count(Outcome::Limited);
+                Step::Answer(limiter.displaced())
+            }
+            (Ended::Displaced, _) => Step::Answer(closed()),
+            (Ended::Judged(judged), _) => self.judged(judged, head, visit),
+        }
+    }
+
+    fn judged(&self, judged: Judged, head: &mut impl Head, visit: &mut Visit<'_>) -> Step {
+        match judged {
+            Judged::Admitted(claims) => {
+                self.count(Outcome::Admitted);
+                if let (Some(claims), Rule::Authorization(authorization)) = (&claims, &self.rule) {
+                    authorization.tell(claims, head);
+                }
+                visit.claims = claims;
+                Step::Pass(None)
+            }
+            Judged::Denied(answer) => {
+                self.count(Outcome::Denied);
+                Step::Answer(answer)
+            }
+            Judged::Unauthenticated(answer) => {
+                self.count(Outcome::Unauthenticated);
+                Step::Answer(answer)
+            }
+            Judged::Unavailable(answer) => {
+                self.count(Outcome::Unavailable);
+                Step::Answer(answer)
+            }
+        }
+    }
+
+    fn count(&self, outcome: Outcome) {
+        self.counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The numbers of decisions, without those that were never made.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = PolicyCount> {
+        let counts = self.counts.iter().zip(OUTCOMES);
+        counts.filter_map(|(count, (_, outcome))| {
+            let count = count.load(Ordering::Relaxed);
+            (count > 0).then(|| PolicyCount {
+                kind: self.kind,
+                name: Arc::clone(&self.name),
+                outcome,
+                count,
+            })
+        })
+    }
+}
+
+/// The answer where a policy cannot decide: closed.
+pub(crate) fn closed() -> Answer {
+    Answer::new(http::StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// The end of a [`Pending`] decision.
+pub(crate) enum Ended {
+    Permitted(Option<Permit>),
+    /// A newer request got the place.
+    Displaced,
+    Judged(Judged),
+}
+
+impl Pending {
+    /// Waits for the decision.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn wait(self) -> Ended {
+        match self {
+            Self::Queued(queued) => match queued.wait().await {
+                Some(permit) => Ended::Permitted(permit),
+                None => Ended::Displaced,
+            },
+            Self::Judging(judging) => Ended::Judged(judging.wait().await),
+        }
+    }
+}
+
+fn rule<C: serde::de::DeserializeOwned>(
+    settings: &Value,
+    compile: impl FnOnce(C) -> Rule,
+) -> Result<Rule, String> {
+    serde_json::from_value(settings.clone())
+        .map(compile)
+        .map_err(|error| error.to_string())
+}
+
+impl fmt::Debug for Named {
+    /// Leaves out the settings, which may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Named")
+            .field("kind", &self.kind)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
