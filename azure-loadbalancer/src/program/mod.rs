@@ -43,7 +43,7 @@ const PENDING: u8 = 3;
 pub(crate) fn run() -> ExitCode {
     let command = Cli::parse().command;
     let logging = Logging::new("warn", "info,azure_loadbalancer=debug");
-    let result = logging.start().and_then(|()| run_command(command));
+    let result = logging.start().and_then(|_| run_command(command));
     let code = result.map(|found| match found {
         Found::Good => ExitCode::SUCCESS,
         Found::Bad => ExitCode::FAILURE,

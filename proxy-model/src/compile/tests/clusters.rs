@@ -254,7 +254,7 @@ fn probes_are_of_a_kind() {
             .extend(more.as_object().unwrap().clone());
         cluster(json!({ "HealthCheck": { "Active": active } }))
     };
-    let check = |snapshot: &crate::Snapshot| snapshot.clusters()[0].active_check().unwrap().clone();
+    let check = |snapshot: &Snapshot| snapshot.clusters()[0].active_check().unwrap().clone();
     let plain = check(&accepted(active(json!({ "Interval": "7s" }))));
     assert_eq!(
         (plain.probe(), plain.rise(), plain.fast_interval()),
