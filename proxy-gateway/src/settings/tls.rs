@@ -51,6 +51,7 @@ struct Written {
 }
 
 /// The names of ASP.NET's `ClientCertificateMode`.
+#[expect(clippy::enum_variant_names, reason = "the names that operators write")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Mode {
     #[default]

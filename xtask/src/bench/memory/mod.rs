@@ -144,3 +144,9 @@ impl Series {
         self.steps.last().map_or(0, |(_, mib)| *mib)
     }
 }
+
+/// Waits for a fixed time, for memory that the program gives back later.
+#[expect(clippy::disallowed_methods, reason = "there is no worker to block")]
+fn pause(time: std::time::Duration) {
+    std::thread::sleep(time);
+}

@@ -132,7 +132,7 @@ impl Admin {
             if Instant::now() > until {
                 return Err(format!("{what} did not happen: {overview:?}").into());
             }
-            thread::sleep(TICK);
+            super::pause(TICK);
         }
     }
 

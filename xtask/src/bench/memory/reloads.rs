@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -29,7 +28,7 @@ pub(super) fn measure(gateway: &Path, routes: usize) -> crate::Result<Series> {
     let overview = admin.wait("the start", serves)?;
     let mut revision = overview["revision"].clone();
     let mut series = Series::new();
-    thread::sleep(AFTER);
+    super::pause(AFTER);
     series.add("at most at the start", program.peak()?);
     series.add("after the start", program.resident()?);
     for reload in 1..=RELOADS {
@@ -40,7 +39,7 @@ pub(super) fn measure(gateway: &Path, routes: usize) -> crate::Result<Series> {
         fs::rename(&aside, &file)?;
         let overview = admin.wait("the reload", |now| now["revision"] != revision)?;
         revision = overview["revision"].clone();
-        thread::sleep(AFTER);
+        super::pause(AFTER);
         series.add(format!("at most in reload {reload}"), program.peak()?);
         series.add(format!("after reload {reload}"), program.resident()?);
     }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -47,7 +46,7 @@ pub(super) fn measure(gateway: &Path, emulator: &Path, services: usize) -> crate
     let mut series = Series::new();
     series.add("at most until all are served", program.peak()?);
     series.add("when all are served", program.resident()?);
-    thread::sleep(AFTER);
+    super::pause(AFTER);
     series.add("at most in a minute after it", program.peak()?);
     series.add("a minute later", program.resident()?);
     drop((program, cluster));

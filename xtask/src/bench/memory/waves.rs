@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 use super::program::{Admin, Program};
@@ -44,7 +43,7 @@ pub(super) fn measure(gateway: &Path) -> crate::Result<Series> {
     admin.wait("the start", |overview| overview["ready"] == true)?;
     client::small(address)?;
     let mut series = Series::new();
-    thread::sleep(AFTER);
+    super::pause(AFTER);
     series.add("at the start", program.resident()?);
     for wave in 1..=WAVES {
         program.forget_peak()?;
@@ -55,10 +54,10 @@ pub(super) fn measure(gateway: &Path) -> crate::Result<Series> {
         for _ in 0..HTTP2 {
             clients.push(client::http2(address, STREAMS)?);
         }
-        thread::sleep(WAVE);
+        super::pause(WAVE);
         series.add(format!("at most in wave {wave}"), program.peak()?);
         drop(clients);
-        thread::sleep(AFTER);
+        super::pause(AFTER);
         client::small(address)?;
         series.add(format!("2 s after wave {wave}"), program.resident()?);
     }
