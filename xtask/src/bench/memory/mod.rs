@@ -147,6 +147,6 @@ impl Series {
 
 /// Waits for a fixed time, for memory that the program gives back later.
 #[expect(clippy::disallowed_methods, reason = "there is no worker to block")]
-fn pause(time: std::time::Duration) {
+fn pause(time: Duration) {
     std::thread::sleep(time);
 }
