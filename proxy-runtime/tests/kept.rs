@@ -50,8 +50,8 @@ fn config(version: usize) -> ProxyConfig {
 
 /// The most bytes of a route, its cluster and three destinations at each step, and what was measured.
 const MOST: [(&str, usize); 3] = [
-    // 3,359
-    ("the configuration", 3_500),
+    // 3,567
+    ("the configuration", 3_700),
     // 2,314: the configuration is shared.
     ("its compiled form", 2_500),
     // 1,312

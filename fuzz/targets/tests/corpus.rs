@@ -87,6 +87,7 @@ macro_rules! tests {
 }
 
 tests! {
+    affinity_cookie: INPUTS,
     config: INPUTS,
     config_diff: INPUTS,
     // Each input is the answer to every call, twice.

@@ -165,7 +165,7 @@ async fn check_judges_the_keys_of_affinity() {
 async fn what_is_not_honoured_is_named_beside_errors() {
     let text = BAD.replacen(
         r#""c1": {"#,
-        r#""c2": { "HttpClient": { "WebProxy": { "Address": "http://proxy.example:3128/" } } }, "c1": {"#,
+        r#""c2": { "HttpClient": { "WebProxy": { "Address": "http://proxy.example:3128/", "UseDefaultCredentials": true } } }, "c1": {"#,
         1,
     );
     let file = ConfigFile::new(&text);

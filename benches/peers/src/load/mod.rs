@@ -84,7 +84,7 @@ impl Exchange {
             head.push_str(&format!("Content-Length: {}\r\n", self.upload));
         }
         if !keep_alive {
-            head.push_str("LoadConnection: close\r\n");
+            head.push_str("Connection: close\r\n");
         }
         head.push_str("\r\n");
         let mut request = head.into_bytes();

@@ -48,8 +48,8 @@ fn every_error_is_explained_and_no_other() {
     }
     let mut made = BTreeSet::new();
     each_source(&root().join("proxy-runtime/src"), &mut |path, text| {
-        // The files that declare them.
-        if !path.ends_with("forward/error.rs") {
+        // Tests name what does not occur.
+        if !path.components().any(|part| part.as_os_str() == "tests") {
             let mentions = text.split("ForwardErrorKind::").skip(1);
             let names = mentions.filter_map(|rest| rest.split(|c: char| !c.is_alphabetic()).next());
             made.extend(names.map(str::to_owned));

@@ -96,7 +96,7 @@ mod tests {
                 ..ok.clone()
             },
             AccessRecord {
-                body_error: Some(crate::error::ForwardErrorKind::ResponseBodyClient),
+                body_error: Some(crate::error::ForwardErrorKind::ResponseBodyDestination),
                 ..ok.clone()
             },
         ] {

@@ -34,7 +34,7 @@ fn answer_all(config: Arc<ServerConfig>, socket: TcpStream) {
         }
         let closes = request
             .windows(17)
-            .any(|part| part == b"LoadConnection: close");
+            .any(|part| part == b"Connection: close");
         request.clear();
         if stream.write_all(REPLY).is_err() || closes {
             break;
