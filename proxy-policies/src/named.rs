@@ -50,7 +50,7 @@ enum Rule {
 
 /// The decision of a policy, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum PolicyOutcome {
     Admitted,
     Preflight,
     Denied,
@@ -59,13 +59,13 @@ enum Outcome {
     Limited,
 }
 
-const OUTCOMES: [(Outcome, &str); 6] = [
-    (Outcome::Admitted, "admitted"),
-    (Outcome::Preflight, "preflight"),
-    (Outcome::Denied, "denied"),
-    (Outcome::Unauthenticated, "unauthenticated"),
-    (Outcome::Unavailable, "unavailable"),
-    (Outcome::Limited, "limited"),
+const OUTCOMES: [(PolicyOutcome, &str); 6] = [
+    (PolicyOutcome::Admitted, "admitted"),
+    (PolicyOutcome::Preflight, "preflight"),
+    (PolicyOutcome::Denied, "denied"),
+    (PolicyOutcome::Unauthenticated, "unauthenticated"),
+    (PolicyOutcome::Unavailable, "unavailable"),
+    (PolicyOutcome::Limited, "limited"),
 ];
 
 /// The next step of a request.
@@ -148,7 +148,7 @@ impl Named {
             Rule::Cors(cors) => match cors.check(head) {
                 None => Step::Pass(None),
                 Some(answer) => {
-                    self.count(Outcome::Preflight);
+                    self.count(PolicyOutcome::Preflight);
                     Step::Answer(answer)
                 }
             },
@@ -158,12 +158,12 @@ impl Named {
             },
             Rule::RateLimiter(limiter) => match limiter.check(head, visit) {
                 limiter::Outcome::Pass(permit) => {
-                    self.count(Outcome::Admitted);
+                    self.count(PolicyOutcome::Admitted);
                     Step::Pass(permit)
                 }
                 limiter::Outcome::Wait(queued) => Step::Wait(Pending::Queued(queued)),
                 limiter::Outcome::Reject(answer) => {
-                    self.count(Outcome::Limited);
+                    self.count(PolicyOutcome::Limited);
                     Step::Answer(answer)
                 }
             },
@@ -174,11 +174,11 @@ impl Named {
     pub(crate) fn end(&self, ended: Ended, head: &mut impl Head, visit: &mut Visit<'_>) -> Step {
         match (ended, &self.rule) {
             (Ended::Permitted(permit), _) => {
-                self.count(Outcome::Admitted);
+                self.count(PolicyOutcome::Admitted);
                 Step::Pass(permit)
             }
             (Ended::Displaced, Rule::RateLimiter(limiter)) => {
-                self.count(Outcome::Limited);
+                self.count(PolicyOutcome::Limited);
                 Step::Answer(limiter.displaced())
             }
             (Ended::Displaced, _) => Step::Answer(closed()),
@@ -189,7 +189,7 @@ impl Named {
     fn judged(&self, judged: Judged, head: &mut impl Head, visit: &mut Visit<'_>) -> Step {
         match judged {
             Judged::Admitted(claims) => {
-                self.count(Outcome::Admitted);
+                self.count(PolicyOutcome::Admitted);
                 if let (Some(claims), Rule::Authorization(authorization)) = (&claims, &self.rule) {
                     authorization.tell(claims, head);
                 }
@@ -197,21 +197,21 @@ impl Named {
                 Step::Pass(None)
             }
             Judged::Denied(answer) => {
-                self.count(Outcome::Denied);
+                self.count(PolicyOutcome::Denied);
                 Step::Answer(answer)
             }
             Judged::Unauthenticated(answer) => {
-                self.count(Outcome::Unauthenticated);
+                self.count(PolicyOutcome::Unauthenticated);
                 Step::Answer(answer)
             }
             Judged::Unavailable(answer) => {
-                self.count(Outcome::Unavailable);
+                self.count(PolicyOutcome::Unavailable);
                 Step::Answer(answer)
             }
         }
     }
 
-    fn count(&self, outcome: Outcome) {
+    fn count(&self, outcome: PolicyOutcome) {
         self.counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 

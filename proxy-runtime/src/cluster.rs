@@ -37,7 +37,7 @@ pub(crate) struct PickContext {
     pub(crate) loop_guard: Option<Arc<LoopGuard>>,
     /// The receiver of reports about unreachable clusters, if any.
     pub(crate) unreachable: Option<Arc<UnreachableClusters>>,
-    /// Where clusters have certificates from. None: no destination is `https`.
+    /// The source of the certificates of clusters. `None`: no destination is `https`.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<TlsClient>,
     /// The keys that affinity keys are encrypted with.
@@ -71,7 +71,7 @@ pub(crate) struct ClusterRules {
 /// The reason why no destination was picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unpicked {
-    /// None is available, or the policy wants none.
+    /// No destination is available, or the policy picks none.
     None,
     /// The affinity failure policy rejects the request.
     Rejected(KeyFailure, StatusCode),
@@ -226,7 +226,8 @@ impl ClusterState {
         Ok(picked)
     }
 
-    /// True if a destination keeps the clients that it has: while it is available, whatever its tier and zone, and for a time
+    /// True if a destination keeps the clients that it has: while it is available, whatever its tier and zone, and for
+    /// a time
     /// after its weight became 0.
     pub(crate) fn keeps(&self, cluster: &Cluster, index: DestinationIndex) -> bool {
         let Some(destination) = cluster.destinations().get(index.0 as usize) else {
@@ -263,7 +264,8 @@ impl ClusterState {
             .unwrap_or_default()
     }
 
-    /// True if a request with this bond may go to no other destination: its key names the one that it has, and the failure
+    /// True if a request with this bond may go to no other destination: its key names the one that it has, and the
+    /// failure
     /// policy rejects keys without their destination.
     pub(crate) fn is_bound(&self, cluster: &Cluster, bond: Bond) -> bool {
         bond == Bond::Kept
@@ -406,6 +408,6 @@ pub(crate) struct Picked {
     pub(crate) index: DestinationIndex,
     /// The request in flight.
     pub(crate) in_flight: InFlightGuard,
-    /// Its relation to the affinity key of the request.
+    /// The relation of the destination to the affinity key of the request.
     pub(crate) bond: Bond,
 }

@@ -60,7 +60,7 @@ pub struct RoutePolicies(pub(crate) Form);
 
 #[derive(Clone)]
 pub(crate) enum Form {
-    /// For a route without layers.
+    /// The result for a route without layers.
     Filter(Arc<dyn Filter>),
     Layer(Arc<BoxLayer>),
 }

@@ -2,7 +2,7 @@
 
 use http::HeaderName;
 
-use super::policy::{self, PolicyKind};
+use super::policy::{self, PolicyWords};
 use super::{Scope, filled};
 use crate::compiled::{
     AffinityCookie, AffinityFailure, AffinityKey, CookieSameSite, CookieSecure, SessionAffinity,
@@ -20,7 +20,7 @@ pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<S
     let names = scope.options;
     let policy = policy::resolve(
         affinity.policy.as_ref(),
-        PolicyKind {
+        PolicyWords {
             name: "session affinity policy",
             unknown: "unknown_affinity_policy",
         },
@@ -31,7 +31,7 @@ pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<S
     );
     let failure = policy::resolve(
         affinity.failure_policy.as_ref(),
-        PolicyKind {
+        PolicyWords {
             name: "affinity failure policy",
             unknown: "unknown_affinity_failure_policy",
         },

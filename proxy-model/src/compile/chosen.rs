@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::policy::{self, PolicyKind as Words};
+use super::policy::{self, PolicyWords as Words};
 use super::{Scope, filled};
 use crate::compiled::ChosenPolicy;
 use crate::config::{PolicyConfigs, PolicyKind, RouteConfig};

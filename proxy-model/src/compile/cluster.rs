@@ -1,6 +1,6 @@
 //! Clusters.
 
-use super::policy::{self, PolicyKind};
+use super::policy::{self, PolicyWords};
 use super::{Scope, affinity, destination, health, metadata, upstream};
 use crate::compiled::{BalancingPolicy, Cluster, ClusterSource, DestinationSource};
 use crate::config::ClusterConfig;
@@ -51,7 +51,7 @@ fn balancing(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<BalancingP
         "Random",
         "FirstAlphabetical",
     ];
-    const KIND: PolicyKind = PolicyKind {
+    const KIND: PolicyWords = PolicyWords {
         name: "load balancing policy",
         unknown: "unknown_load_balancing_policy",
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::policy::{self, PolicyKind};
+use super::policy::{self, PolicyWords};
 use super::{Scope, filled};
 use crate::compiled::{ActiveCheck, AvailabilityPolicy, PassiveCheck, ProbeKind};
 use crate::config::{ActiveHealthCheckConfig, ClusterConfig};
@@ -31,7 +31,7 @@ pub(super) fn availability(
         .health_check
         .as_ref()
         .and_then(|health| health.available_destinations_policy.as_ref());
-    let kind = PolicyKind {
+    let kind = PolicyWords {
         name: "available destinations policy",
         unknown: "unknown_available_destinations_policy",
     };
@@ -61,7 +61,7 @@ pub(super) fn active(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<Op
     let registered = &scope.options.active_health;
     let policy = policy::resolve(
         active.policy.as_ref(),
-        PolicyKind {
+        PolicyWords {
             name: "active health policy",
             unknown: "unknown_active_health_policy",
         },
@@ -154,7 +154,7 @@ pub(super) fn passive(
     let registered = &scope.options.passive_health;
     let policy: Option<Arc<str>> = policy::resolve(
         passive.policy.as_ref(),
-        PolicyKind {
+        PolicyWords {
             name: "passive health policy",
             unknown: "unknown_passive_health_policy",
         },

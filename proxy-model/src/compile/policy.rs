@@ -8,7 +8,7 @@ use crate::suggest::{did_you_mean, listed, shortened};
 
 /// The words for a kind of policy in a problem: `load balancing policy`, `unknown_load_balancing_policy`.
 #[derive(Clone, Copy)]
-pub(super) struct PolicyKind {
+pub(super) struct PolicyWords {
     pub(super) name: &'static str,
     pub(super) unknown: &'static str,
 }
@@ -17,7 +17,7 @@ pub(super) struct PolicyKind {
 /// if nothing is written. An unknown one is reported at `below`.
 pub(super) fn resolve(
     written: Option<&String>,
-    kind: PolicyKind,
+    kind: PolicyWords,
     built_in: &[&'static str],
     registered: &[Arc<str>],
     below: &str,
@@ -40,7 +40,7 @@ pub(super) fn resolve(
 /// `registered`.
 pub(super) fn check_optional(
     written: Option<&String>,
-    kind: PolicyKind,
+    kind: PolicyWords,
     reserved: &[&'static str],
     registered: &[Arc<str>],
     below: &str,
@@ -69,7 +69,7 @@ pub(super) fn check_optional(
 
 fn report_unknown(
     written: &str,
-    kind: PolicyKind,
+    kind: PolicyWords,
     built_in: &[&'static str],
     registered: &[Arc<str>],
     below: &str,

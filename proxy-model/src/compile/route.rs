@@ -15,7 +15,7 @@ use super::chosen;
 use super::criteria;
 use super::destination::{MAX_WEIGHT, within};
 use super::health::positive;
-use super::policy::{self, PolicyKind};
+use super::policy::{self, PolicyWords};
 use super::shared::SharedTransforms;
 use super::{Scope, filled, metadata, partitions};
 
@@ -79,12 +79,12 @@ pub(super) fn compile(
     })
 }
 
-const FILTER: PolicyKind = PolicyKind {
+const FILTER: PolicyWords = PolicyWords {
     name: "filter",
     unknown: "unknown_filter",
 };
 
-const LAYER: PolicyKind = PolicyKind {
+const LAYER: PolicyWords = PolicyWords {
     name: "layer",
     unknown: "unknown_layer",
 };
@@ -93,7 +93,7 @@ const LAYER: PolicyKind = PolicyKind {
 /// unset.
 fn extensions(
     written: Option<&[String]>,
-    kind: PolicyKind,
+    kind: PolicyWords,
     registered: &[Arc<str>],
     below: &str,
     scope: &mut Scope<'_>,

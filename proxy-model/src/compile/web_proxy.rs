@@ -4,7 +4,7 @@ use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
 use super::{Scope, filled};
-use crate::compiled::{HostPattern, WebProxy};
+use crate::compiled::{BypassPattern, WebProxy};
 use crate::config::WebProxyConfig;
 use crate::suggest::shortened;
 
@@ -37,10 +37,10 @@ pub(super) fn compile(config: &WebProxyConfig, scope: &mut Scope<'_>) -> Option<
     }))
 }
 
-type Fault = (&'static str, &'static str);
+type ProxyFault = (&'static str, &'static str);
 
-fn parse(address: &str) -> Result<(String, u16, Option<String>), Fault> {
-    const NO_URL: Fault = (
+fn parse(address: &str) -> Result<(String, u16, Option<String>), ProxyFault> {
+    const NO_URL: ProxyFault = (
         "the forward proxy's address is not a URL with a host",
         "write `http://host:port/`",
     );
@@ -72,8 +72,8 @@ fn parse(address: &str) -> Result<(String, u16, Option<String>), Fault> {
 }
 
 /// User and password, without their percent-encoding.
-fn credentials(url: &Url) -> Result<Option<String>, Fault> {
-    const UNUSABLE: Fault = (
+fn credentials(url: &Url) -> Result<Option<String>, ProxyFault> {
+    const UNUSABLE: ProxyFault = (
         "the forward proxy's user or password cannot be sent (RFC 7617)",
         "leave out control characters, and colons of the user",
     );
@@ -89,7 +89,7 @@ fn credentials(url: &Url) -> Result<Option<String>, Fault> {
     Ok(Some(format!("{user}:{password}")))
 }
 
-fn patterns(written: &[String], scope: &mut Scope<'_>) -> Option<Vec<HostPattern>> {
+fn patterns(written: &[String], scope: &mut Scope<'_>) -> Option<Vec<BypassPattern>> {
     let mut patterns = Some(Vec::with_capacity(written.len()));
     for (i, text) in written.iter().enumerate() {
         match (pattern(text), &mut patterns) {
@@ -109,7 +109,7 @@ fn patterns(written: &[String], scope: &mut Scope<'_>) -> Option<Vec<HostPattern
     patterns
 }
 
-fn pattern(written: &str) -> Option<HostPattern> {
+fn pattern(written: &str) -> Option<BypassPattern> {
     let text = written.to_ascii_lowercase();
     let (has_any_before, text) = match text.strip_prefix('*') {
         Some(rest) => (true, rest.to_owned()),
@@ -121,7 +121,7 @@ fn pattern(written: &str) -> Option<HostPattern> {
     };
     // `*` alone would switch the proxy off.
     let is_host = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
-    (!text.is_empty() && text.chars().all(is_host)).then_some(HostPattern {
+    (!text.is_empty() && text.chars().all(is_host)).then_some(BypassPattern {
         text,
         has_any_before,
         has_any_behind,

@@ -28,5 +28,5 @@ pub use self::policies::ChosenPolicy;
 pub use self::route::{BodyLimit, Route, RouteIndex, RouteTarget, WeightedTarget};
 pub(crate) use self::source::{ClusterSource, DestinationSource, RouteSource};
 pub use self::tls_files::TlsFiles;
-pub(crate) use self::web_proxy::HostPattern;
+pub(crate) use self::web_proxy::BypassPattern;
 pub use self::web_proxy::WebProxy;

@@ -13,12 +13,12 @@ pub struct WebProxy {
     pub(crate) port: u16,
     pub(crate) credentials: Option<Arc<str>>,
     pub(crate) bypasses_local: bool,
-    pub(crate) bypassed: Vec<HostPattern>,
+    pub(crate) bypassed: Vec<BypassPattern>,
 }
 
 /// Hosts that are reached without a forward proxy: a text without its `*`, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HostPattern {
+pub(crate) struct BypassPattern {
     pub(crate) text: String,
     /// Any text may come before it.
     pub(crate) has_any_before: bool,
@@ -50,7 +50,7 @@ impl WebProxy {
     }
 }
 
-impl HostPattern {
+impl BypassPattern {
     fn matches(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let text = self.text.as_str();

@@ -64,7 +64,7 @@ struct Shared {
 }
 
 /// A password that is to be checked.
-pub(super) struct Check {
+pub(super) struct PasswordCheck {
     shared: Arc<Shared>,
     user: String,
     password: Vec<u8>,
@@ -94,7 +94,7 @@ impl Basic {
     }
 
     /// Looks at the credentials of a request. `Ok`: they are to be checked.
-    pub(super) fn check(&self, field: Option<&[u8]>) -> Result<Check, Judged> {
+    pub(super) fn check(&self, field: Option<&[u8]>) -> Result<PasswordCheck, Judged> {
         let credentials = field.and_then(credentials);
         let Some((user, password)) = credentials else {
             return Err(Judged::Unauthenticated(challenged(&self.challenge)));
@@ -103,7 +103,7 @@ impl Basic {
         if self.shared.knows(&digest, Instant::now()) {
             return Err(admitted(user));
         }
-        Ok(Check {
+        Ok(PasswordCheck {
             shared: Arc::clone(&self.shared),
             user,
             password,
@@ -128,7 +128,7 @@ fn credentials(field: &[u8]) -> Option<(String, Vec<u8>)> {
     (password.len() <= LONGEST_PASSWORD).then(|| (user, password.to_vec()))
 }
 
-impl Check {
+impl PasswordCheck {
     /// Waits for the result.
     ///
     /// Cancel safe: a check that was begun ends for nothing.
@@ -139,7 +139,7 @@ impl Check {
             password,
             digest,
         } = self;
-        let Some(_place) = Place::take() else {
+        let Some(_place) = CheckPermit::take() else {
             return Judged::Unavailable(busy());
         };
         let Ok(permit) = CHECKS.acquire().await else {
@@ -197,9 +197,9 @@ impl Shared {
 }
 
 /// A place among the requests that wait.
-struct Place;
+struct CheckPermit;
 
-impl Place {
+impl CheckPermit {
     fn take() -> Option<Self> {
         let before = WAITING.fetch_add(1, Ordering::Relaxed);
         // Dropped where there is no room, it gives its number back.
@@ -208,7 +208,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for CheckPermit {
     fn drop(&mut self) {
         WAITING.fetch_sub(1, Ordering::Relaxed);
     }

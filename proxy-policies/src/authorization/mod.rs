@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode};
 
-use self::basic::{Basic, Check};
+use self::basic::{Basic, PasswordCheck};
 pub(crate) use self::basic::{MAX_COST, cost_of};
 use self::networks::Networks;
 pub(crate) use self::networks::parse_network;
@@ -42,7 +42,7 @@ pub(crate) enum Judged {
 }
 
 /// A decision that takes time.
-pub(crate) struct Judging(Check);
+pub(crate) struct Judging(PasswordCheck);
 
 impl Judging {
     /// Waits for the decision.

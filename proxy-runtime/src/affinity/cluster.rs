@@ -121,7 +121,8 @@ impl ClusterAffinity {
         }
     }
 
-    /// True if the key of a request is of this cluster: it names the cluster, or no cluster and one of its destinations.
+    /// True if the key of a request is of this cluster: it names the cluster, or no cluster and one of its
+    /// destinations.
     pub(crate) fn is_named(&self, cluster: &Cluster, head: &dyn RequestHead) -> bool {
         if let AffinityKind::Custom(policy) = &self.kind {
             return matches!(policy.read(head, cluster), RequestKey::Destination(_));

@@ -1,4 +1,5 @@
-//! What handshakes have shown of clients. It is filed under a number, so that what is known of a connection stays small and can be
+//! The identities of clients by their handshakes. Each is filed under a number, so that what is known of a connection
+//! stays small and can be
 //! copied: most connections have nothing of it.
 
 use std::collections::HashMap;
@@ -17,14 +18,14 @@ pub(crate) struct IdentityKey(NonZeroU32);
 /// Returns true if the connection may be used for requests that name this host.
 pub(crate) type Covers = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
-/// What the handshake has shown of a client.
+/// The identity of a client by its handshake.
 struct Identity {
     certificate: Option<ClientCertificate>,
     /// `None`: the connection may be used for every host.
     covers: Option<Covers>,
 }
 
-/// Of the connections that are open.
+/// The identities of open connections.
 static IDENTITIES: LazyLock<RwLock<HashMap<NonZeroU32, Identity>>> = LazyLock::new(RwLock::default);
 
 impl IdentityKey {
@@ -42,7 +43,7 @@ impl IdentityKey {
     }
 }
 
-/// What is known of a client, for as long as its connection is open.
+/// The registered identity of a client, for as long as its connection is open.
 #[derive(Debug)]
 pub(crate) struct Registration(IdentityKey);
 

@@ -72,7 +72,8 @@ impl ConnectionInfo {
         }
     }
 
-    /// The certificate that the client presented to the server, which has verified it. `None` once the connection has ended.
+    /// The certificate that the client presented to the server, which has verified it. `None` once the connection has
+    /// ended.
     pub fn client_certificate(&self) -> Option<ClientCertificate> {
         self.identity?.certificate()
     }

@@ -1,4 +1,5 @@
-//! A connection to a destination, and another one in the place of one that failed. Every path gets its connections here.
+//! A connection to a destination, and another one in the place of one that failed. Every path gets its connections
+//! here.
 
 use std::error::Error as StdError;
 use std::sync::Arc;
@@ -17,32 +18,33 @@ use crate::progress::within;
 use crate::retry::{Attempts, Failed, RetryDecision};
 use crate::upstream::{ConnectError, ConnectionRequest, Lease, Protocols, UpstreamPool, protocol};
 
-/// What a request needs to know to get a connection.
+/// The facts about a request that matter for its connection.
 #[derive(Clone, Copy)]
 pub(crate) struct ConnectContext<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) state: &'a ClusterState,
     pub(crate) pool: &'a UpstreamPool,
-    /// What may be spoken for a switch of protocols, if one was asked for.
+    /// The protocols for a switch of protocols, if one was asked for.
     pub(crate) switch: Option<Protocols>,
-    /// Whether the request cannot be sent a second time, so that an idle connection is looked at once more before it is used.
+    /// True if the request cannot be sent a second time, so that an idle connection is looked at once more before it
+    /// is used.
     pub(crate) is_careful: bool,
     /// True if the request may go to no other destination than the one that was picked.
     pub(crate) is_bound: bool,
-    /// When the response must have begun.
+    /// The time by which the response must have begun.
     pub(crate) due: Option<Instant>,
 }
 
-/// Who counts where a request goes.
+/// The counter of the places that a request goes to.
 pub(crate) trait Ledger<'a> {
     /// The destination that it was counted for has failed.
     fn failed(&mut self, kind: ForwardErrorKind);
 
-    /// It goes to this one now.
+    /// Notes the destination that the request goes to now.
     fn moved_to(&mut self, destination: &'a Arc<DestinationState>);
 }
 
-/// Where the next attempt goes.
+/// The place of the next attempt.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// To the same destination, over a new connection.
@@ -51,7 +53,7 @@ pub(crate) enum Next {
 }
 
 impl<'a> ConnectContext<'a> {
-    /// What is wanted of the pool for a destination.
+    /// Returns the request to the pool for a destination.
     ///
     /// # Errors
     ///
@@ -140,7 +142,7 @@ impl<'a> ConnectContext<'a> {
         other.ok_or(error)
     }
 
-    /// Where a request goes whose attempt at a destination has failed. `None` if it is not sent again.
+    /// Returns the next place of a request whose attempt at a destination has failed. `None` if it is not sent again.
     pub(crate) fn next<H: RequestHead>(
         &self,
         index: DestinationIndex,
@@ -163,7 +165,8 @@ impl<'a> ConnectContext<'a> {
         }
     }
 
-    /// The connection for the next attempt, in the place of one to the destination `index` that failed, of which the request had
+    /// The connection for the next attempt, in the place of one to the destination `index` that failed, of which the
+    /// request had
     /// got hold at `since`. With it comes what was picked, if that is not the same destination.
     pub(crate) async fn reconnect<H: RequestHead>(
         &self,
@@ -246,8 +249,9 @@ fn unspoken(reason: &'static str) -> ForwardError {
         .with_source(reason)
 }
 
-/// What it means for a request that there is no connection. Other destinations may have one, unless it took too long to
-/// find out. So they may where too many requests wait already: each destination has its own limit, and it cost nothing to
+/// Returns the error of a request without a connection. Other destinations may have one, unless it took too long to
+/// find out. So they may where too many requests wait already: each destination has its own limit, and it cost nothing
+/// to
 /// find out, so that nobody asks more of a cluster than it has.
 fn no_connection(error: ConnectError) -> ForwardError {
     let (kind, status) = match &error {

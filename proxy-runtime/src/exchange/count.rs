@@ -1,4 +1,4 @@
-//! What is counted of a request and its response.
+//! The counters of a request and its response.
 
 use http::{Method, StatusCode, Version};
 use proxy_model::{ClusterId, RouteId};
@@ -9,9 +9,9 @@ use crate::error::{ForwardErrorKind, Side};
 use crate::live::{DestinationState, PassiveRule};
 use crate::observe::{ClusterMetrics, ErrorCounters, Labels, Sample, targets};
 
-/// Where a request is counted, as far as it has got.
+/// The places where a request is counted, as far as it has got.
 pub(crate) trait RequestMetrics {
-    /// Whether it is a part of a request that is counted elsewhere: an attempt of a layer.
+    /// True for a part of a request that is counted elsewhere: an attempt of a layer.
     #[inline]
     fn is_attempt(&self) -> bool {
         false
@@ -37,7 +37,7 @@ pub(crate) trait RequestMetrics {
 #[derive(Debug)]
 pub(crate) struct Count {
     started: Instant,
-    /// When the destination was picked that it goes to.
+    /// The time of the pick of its destination.
     picked: Instant,
     /// With what the client is told, as far as that is known.
     labels: Labels,
@@ -59,13 +59,13 @@ impl Count {
         }
     }
 
-    /// When the request came.
+    /// The arrival of the request.
     #[inline]
     pub(crate) fn started(&self) -> Instant {
         self.started
     }
 
-    /// When the destination was picked.
+    /// The time of the pick.
     #[inline]
     pub(crate) fn picked(&self) -> Instant {
         self.picked
@@ -93,7 +93,7 @@ impl Count {
         elapsed
     }
 
-    /// What the client is told.
+    /// Notes the status that the client gets.
     pub(crate) fn told(&mut self, status: StatusCode) {
         self.labels = self.labels.with_status(status);
     }
@@ -153,13 +153,14 @@ impl Count {
         }
     }
 
-    /// Whether its end was counted.
+    /// True if its end was counted.
     #[inline]
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// The response has ended, with an error that is [counted](Self::failed) by the caller, after `elapsed` since the request came if
+    /// The response has ended, with an error that is [counted](Self::failed) by the caller, after `elapsed` since the
+    /// request came if
     /// that is known.
     #[inline]
     pub(crate) fn end(

@@ -1,4 +1,5 @@
-//! What is the same of every exchange with a destination, whatever way its request takes there: as bytes, as a stream of
+//! What is the same of every exchange with a destination, whatever way its request takes there: as bytes, as a stream
+//! of
 //! HTTP/2, or over `http` types.
 
 mod body_limit;

@@ -16,7 +16,8 @@ use crate::observe::{LOG_PAUSE, targets};
 ///
 /// # Errors
 ///
-/// None is available, the policy wants none, or the affinity failure policy rejects the request. Or it is the program's own and panicked, which ends one request and no more.
+/// None is available, the policy wants none, or the affinity failure policy rejects the request. Or it is the
+/// program's own and panicked, which ends one request and no more.
 #[inline]
 pub(crate) fn pick<H: RequestHead>(
     state: &ClusterState,
@@ -31,7 +32,8 @@ pub(crate) fn pick<H: RequestHead>(
     }
 }
 
-/// Another destination than those that failed, picked as if they were unhealthy: what fails fast has little to do, so whoever looks
+/// Another destination than those that failed, picked as if they were unhealthy: what fails fast has little to do, so
+/// whoever looks
 /// at the load would prefer it, and it may be the last of its tier. `None` if there is no other.
 #[cold]
 pub(super) fn pick_other<H: RequestHead>(

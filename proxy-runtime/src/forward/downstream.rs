@@ -5,7 +5,8 @@
 //! http::Response ◀─ Slot ◀─ one map of fields, and frames of the body ◀─ destination
 //! ```
 //!
-//! The exchange is polled by the future of the response, and then by its body ([`Exchange`](crate::response::Exchange)).
+//! The exchange is polled by the future of the response, and then by its body
+//! ([`Exchange`](crate::response::Exchange)).
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};

@@ -43,7 +43,8 @@ pub(super) fn find_route(
 ///
 /// # Errors
 ///
-/// The route asks for a protection that is not there, so that its requests are rejected; it does not take the path; the request has
+/// The route asks for a protection that is not there, so that its requests are rejected; it does not take the path;
+/// the request has
 /// come back to the proxy; the route leads nowhere; or the request belongs to none of its partitions.
 pub(super) fn find_cluster(
     route: &Route,
@@ -115,7 +116,8 @@ pub(crate) fn check_path(route: &Route, path: &str) -> Result<(), ForwardError> 
 ///
 /// # Errors
 ///
-/// It may not: a tunnel that nobody asked the proxy for, a handshake that is none, a body where none belongs, or one that
+/// It may not: a tunnel that nobody asked the proxy for, a handshake that is none, a body where none belongs, or one
+/// that
 /// is too large.
 pub(super) fn validate(
     head: &HttpHead<'_>,

@@ -125,7 +125,7 @@ impl PassiveHealthPolicy for TransportFailureRate {
 /// counts them.
 #[derive(Debug, Default)]
 pub(super) struct FailureWindow {
-    /// When the current record ends.
+    /// The end of the current record.
     ends: Option<Instant>,
     current: Counts,
     total: Counts,

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 /// The longest head that a forward proxy may answer with.
 const MAX_HEAD: usize = 8 * 1024;
 
-/// Why there is no connection through a forward proxy.
+/// The reason why there is no connection through a forward proxy.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WebProxyError {
     #[error("its name cannot be resolved")]
@@ -30,7 +30,7 @@ pub(crate) enum WebProxyError {
     Rejected(u16),
 }
 
-/// What a forward proxy wants in the head of each request that it passes on.
+/// The parts that a forward proxy wants in the head of each request that it passes on.
 #[derive(Debug)]
 pub(crate) struct AbsoluteForm {
     /// Scheme and authority.
@@ -47,7 +47,7 @@ impl WebProxyError {
 }
 
 impl AbsoluteForm {
-    /// What `proxy` wants in requests to the destination at this address.
+    /// Returns what `proxy` wants in requests to the destination at this address.
     pub(super) fn new(proxy: &WebProxy, address: &DestinationAddress) -> Self {
         let mut prefix = Vec::from(address.scheme().as_str());
         prefix.extend_from_slice(b"://");
@@ -145,7 +145,7 @@ mod tests {
         ))
     }
 
-    /// What is asked, and what comes of this answer.
+    /// A request and the result of this answer.
     async fn asked(
         proxy: &str,
         destination: &str,

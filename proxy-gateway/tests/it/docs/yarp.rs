@@ -116,7 +116,7 @@ async fn the_samples_of_yarp_start() {
         ("delegation.json", &[]),
         ("two-sections.json", &[]),
     ];
-    // Features that are missing, keys that a sample leaves to Data Protection, sections of the application, and this machine.
+    // Missing features, keys that a sample leaves to Data Protection, sections of the application, and this machine.
     let warnings = [
         "unsupported",
         "random_affinity_key",

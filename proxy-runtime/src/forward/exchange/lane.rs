@@ -1,4 +1,5 @@
-//! The number of requests that the exchange forwards: tests that compare it with the typed path must not compare it with itself.
+//! The number of requests that the exchange forwards: tests that compare it with the typed path must not compare it
+//! with itself.
 
 use std::cell::Cell;
 

@@ -1,4 +1,5 @@
-//! A head that was written for one destination, made over for another: of what the client sent there may be nothing left.
+//! A head that was written for one destination, made over for another: of what the client sent there may be nothing
+//! left.
 
 use http::HeaderValue;
 use proxy_model::compiled::Destination;
@@ -84,7 +85,8 @@ pub(crate) fn host_of(destination: &Destination) -> &HeaderValue {
     own.unwrap_or_else(|| destination.address().authority())
 }
 
-/// Changes what depends on the destination: `Host`, if that names it, and the path that its address begins with. Of what was taken off a
+/// Changes what depends on the destination: `Host`, if that names it, and the path that its address begins with. Of
+/// what was taken off a
 /// path and left nothing, it is forgotten that there was no `/`.
 #[cold]
 pub(crate) fn readdress(head: &mut Vec<u8>, from: &Destination, to: &Destination, names_it: bool) {

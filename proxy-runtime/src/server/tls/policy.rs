@@ -57,7 +57,7 @@ struct Built {
     rustls: Arc<ServerConfig>,
 }
 
-/// What policies are built with.
+/// The parts that policies are built with.
 pub(super) struct Materials<'a> {
     pub(super) provider: &'a Arc<CryptoProvider>,
     pub(super) certificates: &'a CertificateStore,

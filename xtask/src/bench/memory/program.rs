@@ -18,12 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const TICK: Duration = Duration::from_millis(100);
 
 /// A program that runs until it is dropped.
-pub(super) struct Program {
+pub(super) struct MeasuredProgram {
     child: Child,
     lines: Receiver<String>,
 }
 
-impl Program {
+impl MeasuredProgram {
     pub(super) fn start(program: &Path, arguments: &[&str]) -> crate::Result<Self> {
         let (reader, writer) = std::io::pipe()?;
         let mut command = Command::new(program);
@@ -84,7 +84,7 @@ impl Program {
     }
 }
 
-impl Drop for Program {
+impl Drop for MeasuredProgram {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::Series;
-use super::program::{Admin, Program};
+use super::program::{Admin, MeasuredProgram};
 
 /// Number of reloads.
 const RELOADS: usize = 6;
@@ -20,7 +20,7 @@ pub(super) fn measure(gateway: &Path, routes: usize) -> crate::Result<Series> {
     fs::create_dir_all(&folder)?;
     let file = folder.join("gateway.json");
     fs::write(&file, config(routes, 0).to_string())?;
-    let program = Program::start(gateway, &["run", "--config", &file.to_string_lossy()])?;
+    let program = MeasuredProgram::start(gateway, &["run", "--config", &file.to_string_lossy()])?;
     let admin = Admin(program.address_after("admin page on http://")?);
     let serves = |overview: &Value| {
         overview["ready"] == true && overview["counts"]["routes"] == json!(routes)

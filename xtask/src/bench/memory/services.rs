@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Series;
-use super::program::{Admin, Program};
+use super::program::{Admin, MeasuredProgram};
 
 /// Services in an application.
 const EACH: usize = 100;
@@ -22,7 +22,7 @@ pub(super) fn measure(gateway: &Path, emulator: &Path, services: usize) -> crate
     fs::write(&topology, cluster(services.div_ceil(EACH)))?;
     let topology = topology.to_string_lossy();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--topology", &topology];
-    let cluster = Program::start(emulator, &arguments)?;
+    let cluster = MeasuredProgram::start(emulator, &arguments)?;
     let address = cluster.address_after("http://")?;
     let file = folder.join("gateway.json");
     let config = json!({
@@ -37,7 +37,7 @@ pub(super) fn measure(gateway: &Path, emulator: &Path, services: usize) -> crate
         "ReverseProxy": { "Routes": {}, "Clusters": {} },
     });
     fs::write(&file, config.to_string())?;
-    let program = Program::start(gateway, &["run", "--config", &file.to_string_lossy()])?;
+    let program = MeasuredProgram::start(gateway, &["run", "--config", &file.to_string_lossy()])?;
     let admin = Admin(program.address_after("admin page on http://")?);
     let all = json!(services.div_ceil(EACH) * EACH);
     admin.wait("the discovery of all services", |overview: &Value| {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::program::{Admin, Program};
+use super::program::{Admin, MeasuredProgram};
 use super::{Series, client, origin};
 
 /// Connections of HTTP/1.1 and of HTTP/2 in a wave, and the streams of each of the latter.
@@ -37,7 +37,7 @@ pub(super) fn measure(gateway: &Path) -> crate::Result<Series> {
         },
     });
     fs::write(&file, config.to_string())?;
-    let program = Program::start(gateway, &["run", "--config", &file.to_string_lossy()])?;
+    let program = MeasuredProgram::start(gateway, &["run", "--config", &file.to_string_lossy()])?;
     let address = program.address_after("listening on http://")?;
     let admin = Admin(program.address_after("admin page on http://")?);
     admin.wait("the start", |overview| overview["ready"] == true)?;

@@ -32,9 +32,7 @@ fn answer_all(config: Arc<ServerConfig>, socket: TcpStream) {
         if !request.ends_with(b"\r\n\r\n") {
             continue;
         }
-        let closes = request
-            .windows(17)
-            .any(|part| part == b"Connection: close");
+        let closes = request.windows(17).any(|part| part == b"Connection: close");
         request.clear();
         if stream.write_all(REPLY).is_err() || closes {
             break;
