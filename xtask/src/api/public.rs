@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use super::{Listed, Pages, RENEW};
 
 /// The maximum number of public items by library. Fields, variants and re-exports of other crates do
-/// not count. Session affinity, passive health checks, client certificates by server name, and look-ups for resolvers are
-/// above the 279 of the forwarder alone, and so are the seams of policies.
-const MOST: [(&str, usize); 1] = [("proxy-runtime", 330)];
+/// not count. The forwarder alone has 279; session affinity, passive health checks, client certificates by
+/// server name, look-ups for resolvers, and the seams of policies have the rest.
+const MOST: [(&str, usize); 1] = [("proxy-runtime", 327)];
 
 /// The folder of the lists, which holds nothing else.
 pub(super) const DIRECTORY: &str = "xtask/public-api";
