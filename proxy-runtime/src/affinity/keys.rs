@@ -36,8 +36,7 @@ const MOST: usize = 16;
 /// ```
 /// use proxy_runtime::affinity::AffinityKeys;
 ///
-/// let keys = "\
-///     # since March\n\
+/// let keys = "# since March\n\
 ///     5ZMkv5BFTTk8FqV1bs5fJpSsPLoeCF5RFmtz2h5WQ0Y=\n\
 ///     u0HkMsWWlP1Wr2vwqE0t6RsoR4kKzJkfiM2pTqY3Rfw=\n";
 /// assert!(AffinityKeys::parse(keys).is_ok());
