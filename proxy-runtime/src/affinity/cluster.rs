@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
-use proxy_model::compiled::{
-    AffinityFailure, AffinityKey, Cluster, DestinationIndex, SessionAffinity,
-};
+#[cfg(feature = "affinity-keys")]
+use proxy_model::compiled::SessionAffinity;
+use proxy_model::compiled::{AffinityFailure, AffinityKey, Cluster, DestinationIndex};
 use proxy_model::{Problem, RequestHead};
 
 #[cfg(feature = "affinity-keys")]
