@@ -226,9 +226,8 @@ impl ClusterState {
         Ok(picked)
     }
 
-    /// True if a destination keeps the clients that it has: while it is available, whatever its tier and zone, and for
-    /// a time
-    /// after its weight became 0.
+    /// True if a destination keeps the clients that it has: while it is available, whatever its tier
+    /// and zone, and for a time after its weight became 0.
     pub(crate) fn keeps(&self, cluster: &Cluster, index: DestinationIndex) -> bool {
         let Some(destination) = cluster.destinations().get(index.0 as usize) else {
             return false;
@@ -264,9 +263,8 @@ impl ClusterState {
             .unwrap_or_default()
     }
 
-    /// True if a request with this bond may go to no other destination: its key names the one that it has, and the
-    /// failure
-    /// policy rejects keys without their destination.
+    /// True if a request with this bond may go to no other destination: its key names the one that it
+    /// has, and the failure policy rejects keys without their destination.
     pub(crate) fn is_bound(&self, cluster: &Cluster, bond: Bond) -> bool {
         bond == Bond::Kept
             && self.rules.affinity.as_ref().is_some_and(|affinity| {

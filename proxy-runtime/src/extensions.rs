@@ -51,7 +51,7 @@ impl Extensions {
         self.policies = Some(source);
     }
 
-    /// Who makes policies.
+    /// The factory of policies.
     pub(crate) fn policies(&self) -> Option<&Arc<dyn PolicySource>> {
         self.policies.as_ref()
     }

@@ -1,6 +1,6 @@
 //! The policies that discovered services may name: `Policies.Discovered`.
 //!
-//! Who registers a service is often not who decides about the proxy, so a service chooses none by default.
+//! A service is often registered by others than those who decide about the proxy, so a service chooses none by default.
 
 use discovery_core::{ConfigFilter, FilterContext};
 use proxy_model::config::{ClusterConfig, PolicyConfigs, PolicyKind, RouteConfig};

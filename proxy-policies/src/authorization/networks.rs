@@ -36,7 +36,7 @@ impl Networks {
 ///
 /// # Errors
 ///
-/// What is wrong, and what to write instead.
+/// The error of a text that is no network, with what to write instead.
 pub(crate) fn parse_network(text: &str) -> Result<IpNet, (String, Option<String>)> {
     let network = match text.parse::<IpNet>() {
         Ok(network) => network,

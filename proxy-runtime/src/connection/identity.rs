@@ -1,6 +1,5 @@
-//! The identities of clients by their handshakes. Each is filed under a number, so that what is known of a connection
-//! stays small and can be
-//! copied: most connections have nothing of it.
+//! The identities of clients by their handshakes. Each is filed under a number, so that what is known
+//! of a connection stays small and can be copied: most connections have nothing of it.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;

@@ -165,9 +165,9 @@ impl<'a> ConnectContext<'a> {
         }
     }
 
-    /// The connection for the next attempt, in the place of one to the destination `index` that failed, of which the
-    /// request had
-    /// got hold at `since`. With it comes what was picked, if that is not the same destination.
+    /// The connection for the next attempt, in the place of one to the destination `index` that failed,
+    /// of which the request had got hold at `since`. With it comes what was picked, if that is not the
+    /// same destination.
     pub(crate) async fn reconnect<H: RequestHead>(
         &self,
         next: Next,
@@ -249,10 +249,9 @@ fn unspoken(reason: &'static str) -> ForwardError {
         .with_source(reason)
 }
 
-/// Returns the error of a request without a connection. Other destinations may have one, unless it took too long to
-/// find out. So they may where too many requests wait already: each destination has its own limit, and it cost nothing
-/// to
-/// find out, so that nobody asks more of a cluster than it has.
+/// Returns the error of a request without a connection. Other destinations may have one, unless it took
+/// too long to find out. So they may where too many requests wait already: each destination has its own
+/// limit, and it cost nothing to find out, so that nobody asks more of a cluster than it has.
 fn no_connection(error: ConnectError) -> ForwardError {
     let (kind, status) = match &error {
         ConnectError::TimedOut => (

@@ -159,9 +159,8 @@ impl Count {
         self.has_ended
     }
 
-    /// The response has ended, with an error that is [counted](Self::failed) by the caller, after `elapsed` since the
-    /// request came if
-    /// that is known.
+    /// The response has ended, with an error that is [counted](Self::failed) by the caller, after
+    /// `elapsed` since the request came if that is known.
     #[inline]
     pub(crate) fn end(
         &mut self,

@@ -17,10 +17,9 @@ impl LocalReplyMark {
     }
 }
 
-/// Makes of the head of a response of the proxy's own the one for a call of gRPC: trailers without a message before
-/// them, as
-/// "gRPC over HTTP2" has it for calls that fail at once. Returns the status of HTTP, which says that the protocol was
-/// spoken.
+/// Makes of the head of a response of the proxy's own the one for a call of gRPC: trailers without a
+/// message before them, as "gRPC over HTTP2" has it for calls that fail at once. Returns the status of
+/// HTTP, which says that the protocol was spoken.
 #[cold]
 pub(crate) fn for_call(status: StatusCode, fields: &mut HeaderMap) -> StatusCode {
     fields.remove(CONTENT_LENGTH);
@@ -37,9 +36,8 @@ pub(crate) fn for_call(status: StatusCode, fields: &mut HeaderMap) -> StatusCode
     StatusCode::OK
 }
 
-/// The code for a status: the one that clients of gRPC take it for themselves ("HTTP to gRPC Status Code Mapping"), or
-/// a nearer one
-/// where that has none.
+/// The code for a status: the one that clients of gRPC take it for themselves ("HTTP to gRPC Status
+/// Code Mapping"), or a nearer one where that has none.
 fn code(status: StatusCode) -> u16 {
     const UNKNOWN: u16 = 2;
     const PERMISSION_DENIED: u16 = 7;

@@ -1,6 +1,5 @@
-//! What is the same of every exchange with a destination, whatever way its request takes there: as bytes, as a stream
-//! of
-//! HTTP/2, or over `http` types.
+//! The parts that every exchange with a destination shares, whatever way its request takes there: as
+//! bytes, as a stream of HTTP/2, or over `http` types.
 
 mod body_limit;
 mod connect;

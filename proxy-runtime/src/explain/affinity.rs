@@ -117,9 +117,8 @@ pub(super) fn kept_cluster(
         .find(is_kept)
 }
 
-/// The session affinity of a cluster: that of the running proxy, or without one that of the configuration alone, which
-/// reads
-/// no encrypted keys and knows no policies of the program.
+/// The session affinity of a cluster: that of the running proxy, or without one that of the
+/// configuration alone, which reads no encrypted keys and knows no policies of the program.
 fn of_cluster(place: &ExplainContext<'_>, index: ClusterIndex) -> Option<Arc<ClusterAffinity>> {
     if let Some(generation) = place.live {
         return generation.cluster(index).affinity().cloned();

@@ -112,9 +112,8 @@ impl Handshake {
         }
     }
 
-    /// Whether `status`, with which the destination does not agree, would tell the client that it does: whoever asks
-    /// with
-    /// CONNECT takes any 2xx for a tunnel (RFC 8441 section 5).
+    /// Whether `status`, with which the destination does not agree, would tell the client that it does:
+    /// whoever asks with CONNECT takes any 2xx for a tunnel (RFC 8441 section 5).
     #[cfg(feature = "http2")]
     pub(crate) fn is_mistakable(&self, status: StatusCode) -> bool {
         matches!(self, Self::FromConnect(_)) && status.is_success()

@@ -12,41 +12,34 @@
 //!
 //! # What is tried twice
 //!
-//! An attempt that brought no byte of a response may be repeated, at most twice: any request of which nothing was
-//! processed,
-//! and one without a body whose method is idempotent (RFC 9110 section 9.2.2). It goes to the same destination over a
-//! new
-//! connection if it had a pooled one, else to another destination.
+//! An attempt that brought no byte of a response may be repeated, at most twice: any request of which
+//! nothing was processed, and one without a body whose method is idempotent (RFC 9110 section 9.2.2).
+//! It goes to the same destination over a new connection if it had a pooled one, else to another
+//! destination.
 //!
 //! # Errors
 //!
-//! What goes wrong is named as in YARP ([`ForwardErrorKind`](crate::ForwardErrorKind)) and answered as there: 502, or
-//! 504 when it took too long, 400,
-//! 408 or 413 when it is the client's fault, 503 when there is no destination. After the response has begun, it is cut
-//! off
-//! visibly ([`ProxyBody`](crate::ProxyBody)). Clients are told the status and nothing else.
+//! What goes wrong is named as in YARP ([`ForwardErrorKind`](crate::ForwardErrorKind)) and answered as
+//! there: 502, or 504 when it took too long, 400, 408 or 413 when it is the client's fault, 503 when
+//! there is no destination. After the response has begun, it is cut off visibly
+//! ([`ProxyBody`](crate::ProxyBody)). Clients are told the status and nothing else.
 //!
 //! # Limits
 //!
-//! Nothing is buffered beyond what a connection reads at a time. A response head may have 64 KiB and, in HTTP/1.1,
-//! 1,000
-//! fields. Interim responses (1xx) are not passed on here, but for `100 Continue`, which is asked for and waited for:
-//! the
-//! client's body is not read before the destination wants it; more than 16 of them before the final one are 502.
-//! Trailers
-//! of a client are sent on wherever its body is: in HTTP/1.1 that is in chunks, and a body whose length was told has
-//! none
-//! (RFC 9110 section 6.5).
+//! Nothing is buffered beyond what a connection reads at a time. A response head may have 64 KiB and,
+//! in HTTP/1.1, 1,000 fields. Interim responses (1xx) are not passed on here, but for `100 Continue`,
+//! which is asked for and waited for: the client's body is not read before the destination wants it;
+//! more than 16 of them before the final one are 502. Trailers of a client are sent on wherever its
+//! body is: in HTTP/1.1 that is in chunks, and a body whose length was told has none (RFC 9110 section
+//! 6.5).
 //!
-//! A destination of HTTP/1.1 that answers before it has all of the request still gets the rest of it, for as long as
-//! the
-//! client takes the response. The client's upload then waits for its download.
+//! A destination of HTTP/1.1 that answers before it has all of the request still gets the rest of it,
+//! for as long as the client takes the response. The client's upload then waits for its download.
 //!
-//! The activity timeout of a cluster counts as long as the proxy waits for the destination or for the client's upload.
-//! A
-//! client that does not take its response is the server's to notice: a body that nobody polls cannot look at a clock.
-//! The
-//! server of this crate gives it up by its own data rate or, where it asks for none, by the activity timeout.
+//! The activity timeout of a cluster counts as long as the proxy waits for the destination or for the
+//! client's upload. A client that does not take its response is the server's to notice: a body that
+//! nobody polls cannot look at a clock. The server of this crate gives it up by its own data rate or,
+//! where it asks for none, by the activity timeout.
 
 mod answered;
 mod body_frames;

@@ -311,9 +311,8 @@ fn reject(unrouted: &Unrouted, recorder: OpenRecorder) -> Response<ProxyBody> {
     finish(response, recorder, None)
 }
 
-/// The response that begins a tunnel. A task of its own carries the tunnel when the client has got the response; it
-/// ends
-/// with the tunnel.
+/// The response that begins a tunnel. A task of its own carries the tunnel when the client has got the
+/// response; it ends with the tunnel.
 fn switch(
     mut response: Response<ProxyBody>,
     agreed: Agreed,

@@ -43,9 +43,9 @@ pub(super) fn find_route(
 ///
 /// # Errors
 ///
-/// The route asks for a protection that is not there, so that its requests are rejected; it does not take the path;
-/// the request has
-/// come back to the proxy; the route leads nowhere; or the request belongs to none of its partitions.
+/// The route asks for a protection that is not there, so that its requests are rejected; it does not
+/// take the path; the request has come back to the proxy; the route leads nowhere; or the request
+/// belongs to none of its partitions.
 pub(super) fn find_cluster(
     route: &Route,
     state: &RouteState,
@@ -79,7 +79,7 @@ pub(super) fn find_cluster(
 ///
 /// # Errors
 ///
-/// It does, so that its requests are rejected; or it takes only paths that have one reading.
+/// Fails if the requests of the route are rejected, or if the route takes only paths that have one reading.
 pub(super) fn check_route(
     route: &Route,
     state: &RouteState,
@@ -116,9 +116,8 @@ pub(crate) fn check_path(route: &Route, path: &str) -> Result<(), ForwardError> 
 ///
 /// # Errors
 ///
-/// It may not: a tunnel that nobody asked the proxy for, a handshake that is none, a body where none belongs, or one
-/// that
-/// is too large.
+/// It may not: a tunnel that nobody asked the proxy for, a handshake that is none, a body where none
+/// belongs, or one that is too large.
 pub(super) fn validate(
     head: &HttpHead<'_>,
     wish: Option<&Wish>,

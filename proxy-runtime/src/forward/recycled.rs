@@ -1,12 +1,11 @@
 //! What heads are made of, from those that were sent on to those that come.
 //!
-//! A map of fields has two blocks, and so has one of extensions, each value of which has another. A thread that
-//! forwards many
-//! requests gets along with the blocks of those that are under way at a time.
+//! A map of fields has two blocks, and so has one of extensions, each value of which has another. A
+//! thread that forwards many requests gets along with the blocks of those that are under way at a time.
 //!
-//! Most heads have the same fields in the same order as one before them. So a map keeps its names, and is filled by
-//! giving
-//! them their values, which takes a comparison for each where it would take a hash, a place and often a block for the name.
+//! Most heads have the same fields in the same order as one before them. So a map keeps its names, and
+//! is filled by giving them their values, which takes a comparison for each where it would take a hash,
+//! a place and often a block for the name.
 
 use bytes::Bytes;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue};

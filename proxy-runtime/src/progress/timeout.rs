@@ -131,7 +131,7 @@ impl<'a> HeadTimer<'a> {
 pin_project! {
     /// A timer in its place, without memory of its own, for a time that moves.
     ///
-    /// It is armed when it is first waited for, and is not armed anew for a later time: it looks when it fires.
+    /// The timer is armed by the first wait, and not again for a later time: it checks the time when it fires.
     #[derive(Default)]
     pub(crate) struct Timer {
         #[pin]

@@ -196,7 +196,7 @@ impl Shared {
         self.published.send_replace(number);
     }
 
-    /// How clusters get certificates of their own.
+    /// The source of certificates of single clusters.
     #[cfg(feature = "tls")]
     pub(crate) fn tls(&self) -> Option<&crate::upstream::TlsClient> {
         self.context.tls.as_ref()
@@ -273,7 +273,7 @@ impl Shared {
         &self.upstreams
     }
 
-    /// Who makes the policies of routes.
+    /// The factory of the policies of routes.
     pub(crate) fn policies(&self) -> Option<&Arc<dyn PolicySource>> {
         self.registered.extensions.policies()
     }

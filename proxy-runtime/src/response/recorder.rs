@@ -90,7 +90,7 @@ impl RequestMetrics for Owned {
     }
 }
 
-/// What a recorder has to do with layers.
+/// The relation of a recorder to layers.
 enum Layers {
     None,
     /// It is of a request that goes through layers, and may end together with an attempt.

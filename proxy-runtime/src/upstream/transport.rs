@@ -28,7 +28,7 @@ pub(super) struct Opened {
     pub(super) peer: SocketAddr,
     /// True if the connection uses HTTP/2.
     pub(super) http2: bool,
-    /// What the forward proxy at the other end wants in requests. Boxed, since few connections have one.
+    /// The additions to requests for a forward proxy at the other end. Boxed, since few connections have one.
     pub(super) absolute: Option<Box<AbsoluteForm>>,
 }
 

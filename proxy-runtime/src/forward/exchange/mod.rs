@@ -25,9 +25,9 @@
 //! ```
 //!
 //! [`Flow`](flow::Flow) is the state of one exchange; the thread reuses it. The route's transforms were compiled when
-//! the configuration was published ([`CompiledTransforms`](crate::transform::CompiledTransforms)); the changes of
-//! filters are an overlay
-//! until the head is serialised. All changes of a route are made: method, path, query, fields, trailers of responses.
+//! the configuration was published ([`CompiledTransforms`](crate::transform::CompiledTransforms)); the
+//! changes of filters are an overlay until the head is serialised. All changes of a route are made:
+//! method, path, query, fields, trailers of responses.
 //!
 //! The caller of a tower service polls the exchange by the future of the response, and then by the response's body
 //! ([`Exchange`](crate::response::Exchange)): there is no task. Dropping either cancels the request.

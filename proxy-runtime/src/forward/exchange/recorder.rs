@@ -15,9 +15,8 @@ use crate::proxy::Shared;
 use crate::response::LayerAttempts;
 use crate::state::RouteState;
 
-/// Counts the events of one request, or of one attempt of a layer. It borrows the state of route and cluster, so that
-/// it needs no
-/// reference counts.
+/// Counts the events of one request, or of one attempt of a layer. It borrows the state of route and
+/// cluster, so that it needs no reference counts.
 ///
 /// If dropped before the end, it counts the request as cancelled: the client has disconnected.
 #[derive(Debug)]

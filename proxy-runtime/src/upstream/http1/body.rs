@@ -15,7 +15,7 @@ const WHOLE: usize = 8 * 1024;
 
 /// The body of a response from an [`Http1Connection`], and the unsent part of its request.
 ///
-/// It reads only when polled. After its end or an error, polling returns `None`.
+/// The body is read only when polled. After its end or an error, polling returns `None`.
 #[derive(Debug)]
 pub(crate) struct Http1Body {
     rest: Remaining,

@@ -70,7 +70,7 @@ pub(crate) struct Http1Connection {
     /// The group of the runtime that opened it.
     pub(super) group: RuntimeGroup,
     is_reused: bool,
-    /// What the forward proxy at the other end wants in requests. None: it is the destination.
+    /// The additions to requests for a forward proxy at the other end. `None`: it is the destination.
     pub(super) absolute: Option<Box<AbsoluteForm>>,
 }
 

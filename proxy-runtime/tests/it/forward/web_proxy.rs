@@ -218,7 +218,7 @@ mod secure {
 
     use super::*;
 
-    /// What the forward proxy sees is a name and ciphertext.
+    /// The forward proxy sees a name and ciphertext only.
     #[tokio::test]
     async fn https_destinations_are_reached_through_tunnels() {
         let ca = CertificateAuthority::new("test");

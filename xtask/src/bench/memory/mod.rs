@@ -1,7 +1,7 @@
 //! `cargo xtask bench memory`: the resident memory of the real programs after waves of clients that do not read, after
 //! reloads of many routes, and with many discovered services.
 //!
-//! It needs Linux, which tells the memory of a process under `/proc`.
+//! The measurement needs Linux, which tells the memory of a process under `/proc`.
 
 mod client;
 mod origin;

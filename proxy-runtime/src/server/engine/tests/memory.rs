@@ -1,4 +1,4 @@
-//! What idle connections hold, all in all. A read buffer that one of them keeps is sixteen times as much as it may
+//! The memory that idle connections hold in total. A read buffer that one of them keeps is sixteen times as much as it may
 //! have.
 
 use std::io::{self, Read, Write};

@@ -85,7 +85,7 @@ impl Case {
         }
     }
 
-    /// What is expected: status and reason, and whether it is the server that rejects.
+    /// The expected status and reason, and true if the server rejects.
     fn expected(self) -> (u16, &'static str, bool) {
         match self {
             Self::LargerThanTheServerAllows => (413, "Payload Too Large", true),
