@@ -20,6 +20,9 @@ const SERVICES: usize = 2_000;
 /// The most bytes of one service: 19,100 were measured.
 const MOST: usize = 20_000;
 
+/// The most bytes that a cycle without a change allocates for each service: 8,300 were measured.
+const MOST_OF_A_CYCLE: usize = 9_000;
+
 /// Services in an application.
 const EACH: usize = 100;
 
@@ -111,4 +114,13 @@ async fn what_is_kept_of_each_service_is_bounded() {
     cluster.forget_calls();
     let total = held("all");
     assert!(total / SERVICES < MOST, "{total}");
+
+    // What a cycle takes for a moment is resident memory as well, in a process that polls every few seconds.
+    let (cycles, taken) = (merged.providers()[0].status.cycles, HEAP.total_allocated());
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let cycles = merged.providers()[0].status.cycles - cycles;
+    assert!(cycles >= 4, "{cycles} cycles");
+    let taken = (HEAP.total_allocated() - taken) / cycles as usize / SERVICES;
+    println!("a quiet cycle: {taken} bytes of each service");
+    assert!(taken < MOST_OF_A_CYCLE, "{taken}");
 }
