@@ -17,7 +17,7 @@ use crate::timestamp::Timestamp;
 /// The code of the warning that the cluster of a route is not there.
 const UNKNOWN_CLUSTER: &str = "unknown_cluster";
 
-/// Returns true if the route that a pointer names has a cluster that nobody has.
+/// Returns true if the route that a pointer names has a cluster that no service has.
 fn misses_a_cluster(
     pointer: &str,
     routes: &HashMap<&RouteId, &RouteConfig>,
