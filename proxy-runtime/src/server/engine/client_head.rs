@@ -35,28 +35,22 @@ impl ForClient<'_> {
     // Apart from the exchange, in which the compiler would inline the writes no more.
     #[inline(never)]
     pub(super) fn write(
-        self,
+        &mut self,
         status: StatusCode,
         received: Received<'_>,
         output: &mut Vec<u8>,
     ) -> Result<(), ResponseFailure> {
-        let Self {
-            plan,
-            connection,
-            shown,
-            key,
-        } = self;
+        let plan = self.plan;
         let (_, response, _) = received;
         let mut rewrite = ResponseRewrite::new(response);
         // A body that ends with the destination's connection is forwarded in chunks.
         rewrite.chunked |= response.framing() == Framing::UntilClose;
-        rewrite.connection = connection;
+        rewrite.connection = self.connection;
         rewrite.copied = plan.response_copy.copied();
         let given = &*plan.response;
         // Behind what the route says, which cannot take it away.
-        let has_no_key = key.is_none();
-        let key = key.iter().flat_map(NewKey::operations);
-        if let Some(shown) = shown {
+        let key = self.key.iter().flat_map(NewKey::operations);
+        if let Some(shown) = self.shown.take() {
             let edits = show(shown, status, received)?;
             let route = given.iter().map(|given| given.for_status(status));
             with_slice(edits.operations().chain(route).chain(key), |operations| {
@@ -68,7 +62,7 @@ impl ForClient<'_> {
             });
             return Ok(());
         }
-        if given.is_empty() && has_no_key {
+        if given.is_empty() && self.key.is_none() {
             write_head(received, &rewrite, output);
             return Ok(());
         }
