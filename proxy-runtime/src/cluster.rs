@@ -279,6 +279,7 @@ impl ClusterState {
     }
 
     /// The same with another policy than the cluster's.
+    #[inline]
     pub(crate) fn pick_by(
         &self,
         policy: &dyn LoadBalancer,
