@@ -24,8 +24,8 @@ pub(crate) fn has_doubled_slashes(path: &[u8]) -> Result<bool, &'static str> {
 
 /// Checks a path against the setting `StrictPaths` of the route that it matches.
 ///
-/// The path is read only for a route with the setting. Doubled slashes are an error here and not merged, because another
-/// route might match the merged path.
+/// The path is read only for a route with the setting. Doubled slashes are an error here and not merged, because
+/// another route might match the merged path.
 ///
 /// # Errors
 ///
