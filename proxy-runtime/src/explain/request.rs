@@ -27,8 +27,8 @@ pub enum ParsedRequest {
 }
 
 impl ParsedRequest {
-    /// Returns the explanation without secrets: values of headers and query parameters that transforms add, if their
-    /// names sound like secrets, are hidden. A valid request is explained by `decide`.
+    /// Returns the explanation without [secrets](Explanation::without_secrets). A valid request is
+    /// explained by `decide`.
     pub fn explain(
         self,
         decide: impl FnOnce(&Parts, ConnectionInfo) -> Explanation,
