@@ -240,7 +240,8 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
     if upgrade.is_none() {
         let (service, generation) = (context.service(), context.generation());
         let head = (&parts, classes);
-        let plan = ExchangePlan::of(service, generation, context.index(), head, &body);
+        let route = (context.index(), context.assigned());
+        let plan = ExchangePlan::of(service, generation, route, head, &body);
         if let Some(plan) = plan {
             let origin = context.into_origin();
             return RouteFuture::exchange(plan.begin(origin, parts, body));
@@ -258,6 +259,7 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
             service: context.service(),
             generation: context.generation(),
             index: context.index(),
+            assigned: context.assigned(),
             head: &head,
             started: context.started(),
         };
