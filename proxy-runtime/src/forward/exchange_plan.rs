@@ -8,7 +8,7 @@ use std::task::{Poll, ready};
 use bytes::Bytes;
 use http::request::Parts;
 use http_body::Body;
-use proxy_model::compiled::RouteIndex;
+use proxy_model::compiled::{ClusterIndex, RouteIndex};
 use tokio::time::Instant;
 
 use super::body_frames::BodyFrames;
@@ -50,7 +50,7 @@ impl ExchangePlan {
     pub(super) fn of<B: Body<Data = Bytes>>(
         service: &ProxyService,
         generation: &Generation,
-        index: RouteIndex,
+        route: (RouteIndex, Option<ClusterIndex>),
         head: &HttpHead<'_>,
         body: &B,
     ) -> Option<Self> {
@@ -63,7 +63,7 @@ impl ExchangePlan {
         let framing = typed::framing(head, kind);
         let (method, classes) = (Method::of(head.method_value()), head.classes());
         let asked = (method, classes, framing);
-        let (_, chosen) = ResolvedRoute::of_route(service, generation, index, head, asked)?;
+        let (_, chosen) = ResolvedRoute::of_route(service, generation, route, head, asked)?;
         Some(Self {
             chosen,
             method,
@@ -157,7 +157,8 @@ mod tests {
         let generation = service.shared().load_full();
         let (parts, body) = Request::new(ProxyRequestBody::empty()).into_parts();
         let head = HttpHead::new(&parts);
-        let plan = ExchangePlan::of(&service, &generation, RouteIndex(0), &head, &body).unwrap();
+        let route = (RouteIndex(0), None);
+        let plan = ExchangePlan::of(&service, &generation, route, &head, &body).unwrap();
         let origin = RequestOrigin {
             service,
             generation,

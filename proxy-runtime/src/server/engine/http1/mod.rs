@@ -117,7 +117,7 @@ impl<T: Transport> Headed for Http1Downstream<'_, T> {
             state,
             ..
         } = &*self.client;
-        RequestView::new(input.filled(), self.request, table, state.info.tls)
+        RequestView::of_connection(input.filled(), self.request, table, &state.info)
     }
 }
 
@@ -147,7 +147,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     }
 
     fn sent_head(&self, text: &[u8]) -> Option<SentHead> {
-        SentHead::read(text, self.client.state.info.tls)
+        SentHead::read(text, self.client.state.info)
     }
 
     #[inline]
