@@ -98,7 +98,7 @@ impl<H: Handler> ServiceCall<H> {
         mut record: RequestRecord,
     ) -> Self {
         record.meter = request.body().meter().cloned();
-        put_in_place(request.extensions_mut(), record.connection.info);
+        put_in_place(request.extensions_mut(), *record.info());
         let record = Some(record);
         let called = unwinding(&record, || {
             Poll::Ready(Ok::<_, Infallible>(handler.call(request, found)))

@@ -8,6 +8,7 @@ mod again;
 mod bytes;
 #[cfg(all(feature = "http2", feature = "tls"))]
 mod client_certificates;
+mod clients;
 mod crowds;
 mod drain;
 mod explained;
@@ -35,6 +36,7 @@ mod proxy;
 #[cfg(feature = "http2")]
 mod rapid_resets;
 mod rejections;
+mod replies;
 mod senders;
 mod shared_pool;
 #[cfg(feature = "http2")]
