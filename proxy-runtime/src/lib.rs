@@ -90,7 +90,9 @@ pub use http;
 pub use proxy_model;
 
 pub use self::build::{Driver, ProxyBuilder};
-pub use self::connection::{ClientCertificate, ConnectionInfo};
+pub use self::connection::{
+    ClientCertificate, ClientField, ConnectionInfo, Network, NetworkError, TrustedProxies,
+};
 pub use self::error::{ForwardError, ForwardErrorKind, Side};
 #[cfg(feature = "metrics")]
 pub use self::prometheus::ProxyCollector;

@@ -46,6 +46,9 @@ pub fn read_route(node: &LabelNode<'_>, names: &RouteLabels) -> RouteConfig {
     RouteConfig {
         cluster_id: node.text("ClusterId").map(Into::into),
         weighted_clusters: list(node, "WeightedClusters", weighted_cluster),
+        // Whoever labels a service has one to send requests to.
+        redirect: None,
+        respond: None,
         partitioned_clusters: partitioned_clusters(&node.child("PartitionedClusters")),
         r#match: RouteMatch {
             path: node.text("Path"),

@@ -36,7 +36,7 @@ pub fn explain(data: &[u8]) {
     let method = lines.next().unwrap_or_default();
     let url = lines.next().unwrap_or_default();
     let (limits, rules) = (Limits::default(), ListenerRules::default());
-    let (parts, connection) = match request_from_text(method, url, lines, &limits, rules) {
+    let (parts, connection) = match request_from_text(method, url, lines, &limits, rules, None) {
         Ok(ParsedRequest::Request(parts, connection)) => (parts, connection),
         Ok(ParsedRequest::Rejected(explanation)) => {
             assert_eq!(explanation.outcome, Verdict::Rejected);

@@ -28,6 +28,7 @@ mod labels;
 mod last_good;
 mod layers;
 pub mod mutation;
+mod proxy_header;
 mod query_matcher;
 mod route_table;
 mod route_template;
@@ -59,6 +60,7 @@ pub use self::http2_blocks::http2_blocks;
 pub use self::labels::labels;
 pub use self::last_good::last_good;
 pub use self::layers::layers;
+pub use self::proxy_header::proxy_header;
 pub use self::query_matcher::query_matcher;
 pub use self::route_table::route_table;
 pub use self::route_template::route_template;
@@ -77,7 +79,7 @@ pub use self::yaml::yaml;
 pub type Target = fn(&[u8]);
 
 /// All targets by name. Their seeds are in `seeds/` under the same name.
-pub const TARGETS: [(&str, Target); 32] = [
+pub const TARGETS: [(&str, Target); 33] = [
     ("affinity_cookie", affinity_cookie),
     ("config", config),
     ("config_diff", config_diff),
@@ -97,6 +99,7 @@ pub const TARGETS: [(&str, Target); 32] = [
     ("labels", labels),
     ("last_good", last_good),
     ("layers", layers),
+    ("proxy_header", proxy_header),
     ("query_matcher", query_matcher),
     ("route_table", route_table),
     ("route_template", route_template),

@@ -113,6 +113,7 @@ tests! {
     // Each input writes a file and starts a runtime.
     last_good: INPUTS / 10,
     layers: INPUTS,
+    proxy_header: INPUTS,
     query_matcher: INPUTS,
     route_table: INPUTS,
     route_template: INPUTS,

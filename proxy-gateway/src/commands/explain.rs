@@ -33,13 +33,18 @@ pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
     settings.zone = zone;
     // It is set for the proxy, since routes can override it.
     settings.max_request_body = limits.body_bytes.take();
-    let asked = request_from_text(&options.method, &options.url, headers, &limits, rules);
+    let remote = options.remote_addr;
+    let asked = request_from_text(
+        &options.method,
+        &options.url,
+        headers,
+        &limits,
+        rules,
+        remote,
+    );
     let explanation = asked
         .map_err(Failure::usage)?
-        .explain(|request, mut connection| {
-            connection.remote = options.remote_addr;
-            decide(&snapshot, &settings, request, connection)
-        });
+        .explain(|request, connection| decide(&snapshot, &settings, request, connection));
     match options.format {
         Format::Json => print_json(&explanation),
         Format::Text => print(readable(&explanation).trim_end()),
@@ -69,6 +74,16 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
                     out,
                     "Route {route} takes it, but it is rejected: {status}, {why}."
                 )?,
+            }
+        }
+        Verdict::Answered => {
+            let status = explanation.status.map_or(200, |status| status.as_u16());
+            match &explanation.location {
+                Some(location) => writeln!(
+                    out,
+                    "Route {route} takes it, and redirects it: {status}, {location}."
+                )?,
+                None => writeln!(out, "Route {route} takes it, and answers it: {status}.")?,
             }
         }
         Verdict::NotFound => writeln!(out, "No route takes it: 404.")?,

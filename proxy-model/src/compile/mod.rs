@@ -12,6 +12,7 @@ mod metadata;
 mod options;
 mod partitions;
 mod policy;
+mod reply;
 mod route;
 mod shared;
 #[cfg(test)]

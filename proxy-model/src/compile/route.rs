@@ -16,6 +16,7 @@ use super::criteria;
 use super::destination::{MAX_WEIGHT, within};
 use super::health::positive;
 use super::policy::{self, PolicyWords};
+use super::reply;
 use super::shared::SharedTransforms;
 use super::{Scope, filled, metadata, partitions};
 
@@ -180,6 +181,8 @@ impl<'a> Targets<'a> {
             ("ClusterId", single.is_some()),
             ("WeightedClusters", shares.is_some()),
             ("PartitionedClusters", partitioned.is_some()),
+            ("Redirect", config.redirect.is_some()),
+            ("Respond", config.respond.is_some()),
         ];
         let mut written = written.iter().filter(|(_, is_written)| *is_written);
         let first = written.next().map_or("", |(key, _)| *key);
@@ -199,6 +202,14 @@ impl<'a> Targets<'a> {
             let mut scope = scope.below("PartitionedClusters");
             partitions::compile(partitioned, template, self, &mut scope)
         });
+        let redirect = config.redirect.as_ref();
+        let redirect = redirect.map(|redirect| reply::redirect(redirect, template, scope));
+        let respond = config.respond.as_ref();
+        let respond = respond.map(|respond| reply::respond(respond, scope));
+        reply::check(config, scope)?;
+        if let Some(reply) = redirect.or(respond) {
+            return reply.filter(|_| is_one);
+        }
         let target = match (single, weighted, partitioned) {
             (Some(single), _, _) => Some(single),
             (None, Some(weighted), _) => weighted,

@@ -7,6 +7,7 @@ mod cluster;
 mod destination;
 mod partitions;
 mod policies;
+mod reply;
 mod route;
 mod source;
 mod tls_files;
@@ -25,6 +26,7 @@ pub use self::partitions::{
     KeyRejection, PartitionKeySource, PartitionKeys, PartitionTarget, Partitions,
 };
 pub use self::policies::ChosenPolicy;
+pub use self::reply::{FixedResponse, Redirect, RedirectError};
 pub use self::route::{BodyLimit, Route, RouteIndex, RouteTarget, WeightedTarget};
 pub(crate) use self::source::{ClusterSource, DestinationSource, RouteSource};
 pub use self::tls_files::TlsFiles;

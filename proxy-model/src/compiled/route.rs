@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::cluster::ClusterIndex;
 use super::partitions::Partitions;
 use super::policies::ChosenPolicy;
+use super::reply::{FixedResponse, Redirect};
 use super::source::RouteSource;
 use crate::config::RouteConfig;
 use crate::id::{ClusterId, RouteId};
@@ -114,6 +115,17 @@ pub enum RouteTarget {
     Weighted(Box<[WeightedTarget]>),
     /// Several clusters by a key that requests carry. Requests that belong to none get 400.
     Partitioned(Box<Partitions>),
+    /// Nowhere: clients are sent to another URL.
+    Redirect(Box<Redirect>),
+    /// Nowhere: clients get a fixed response.
+    Respond(Box<FixedResponse>),
+}
+
+impl RouteTarget {
+    /// Returns true if the route answers its requests itself.
+    pub fn is_reply(&self) -> bool {
+        matches!(self, Self::Redirect(_) | Self::Respond(_))
+    }
 }
 
 /// One cluster's share of a route.

@@ -11,6 +11,7 @@ mod health;
 mod http_client;
 mod partitions;
 mod policies;
+mod reply;
 mod route;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub use self::health::{ActiveHealthCheckConfig, HealthCheckConfig, PassiveHealth
 pub use self::http_client::{ClientCertificateConfig, HttpClientConfig, WebProxyConfig};
 pub use self::partitions::{PartitionHash, PartitionKey, PartitionedCluster, PartitionedClusters};
 pub use self::policies::{PolicyConfig, PolicyConfigs, PolicyKind};
+pub use self::reply::{RedirectConfig, RespondConfig};
 pub use self::route::{
     HeaderMatchMode, QueryMatchMode, RouteConfig, RouteHeader, RouteMatch, RouteQueryParameter,
     WeightedCluster,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Metadata, PartitionedClusters, TransformConfig};
+use super::{Metadata, PartitionedClusters, RedirectConfig, RespondConfig, TransformConfig};
 use crate::id::ClusterId;
 use crate::time_span::TimeSpan;
 
@@ -21,6 +21,12 @@ pub struct RouteConfig {
     /// Extension: clusters that each serve some values of a key. Excludes `ClusterId` and `WeightedClusters`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitioned_clusters: Option<PartitionedClusters>,
+    /// Extension: a redirect in place of a cluster. Excludes the keys of clusters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<Box<RedirectConfig>>,
+    /// Extension: a fixed response in place of a cluster. Excludes the keys of clusters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub respond: Option<Box<RespondConfig>>,
     /// The match criteria of the route. A host or a path is required.
     pub r#match: RouteMatch,
     /// The order of the route. Smaller is tried first, before every other rule of precedence. Default: 0.

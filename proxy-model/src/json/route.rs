@@ -5,8 +5,8 @@ use super::reader::{ObjectReader, value_of};
 use super::scalar;
 use crate::config::{
     HeaderMatchMode, PartitionHash, PartitionKey, PartitionedCluster, PartitionedClusters,
-    QueryMatchMode, RouteConfig, RouteHeader, RouteMatch, RouteQueryParameter, TransformConfig,
-    WeightedCluster,
+    QueryMatchMode, RedirectConfig, RespondConfig, RouteConfig, RouteHeader, RouteMatch,
+    RouteQueryParameter, TransformConfig, WeightedCluster,
 };
 use crate::id::ClusterId;
 use crate::problem::{Problem, Problems, pointer_to};
@@ -16,6 +16,8 @@ pub(super) fn read(route: &mut ObjectReader<'_, '_>) -> RouteConfig {
         cluster_id: route.text("ClusterId").map(ClusterId::from),
         weighted_clusters: route.objects("WeightedClusters", weighted_cluster),
         partitioned_clusters: route.object("PartitionedClusters", partitioned_clusters),
+        redirect: route.object("Redirect", redirect).map(Box::new),
+        respond: route.object("Respond", respond).map(Box::new),
         r#match: route.object("Match", matching).unwrap_or_default(),
         order: route.integer("Order", i32::MIN..=i32::MAX),
         max_request_body_size: route.integer("MaxRequestBodySize", i64::MIN..=i64::MAX),
@@ -62,6 +64,23 @@ fn partitioned_clusters(partitioned: &mut ObjectReader<'_, '_>) -> PartitionedCl
         partitions: partitioned
             .objects("Partitions", partition)
             .unwrap_or_default(),
+    }
+}
+
+fn redirect(redirect: &mut ObjectReader<'_, '_>) -> RedirectConfig {
+    RedirectConfig {
+        scheme: redirect.text("Scheme"),
+        host: redirect.text("Host"),
+        path: redirect.text("Path"),
+        status: redirect.integer("Status", 0..=u16::MAX),
+    }
+}
+
+fn respond(respond: &mut ObjectReader<'_, '_>) -> RespondConfig {
+    RespondConfig {
+        status: respond.integer("Status", 0..=u16::MAX),
+        body: respond.text("Body"),
+        headers: respond.text_map("Headers"),
     }
 }
 

@@ -17,7 +17,7 @@ fn the_sample_is_read_and_compiled_without_a_word() {
     let config = read_reverse_proxy(SAMPLE).unwrap();
     let (snapshot, problems) = Snapshot::compile(config, &options()).unwrap();
     assert!(problems.is_empty(), "{problems}");
-    assert_eq!((snapshot.routes().len(), snapshot.clusters().len()), (6, 2));
+    assert_eq!((snapshot.routes().len(), snapshot.clusters().len()), (8, 2));
 
     let route = snapshot.route(&RouteId::new("orders")).unwrap();
     assert_eq!(route.order(), 10);

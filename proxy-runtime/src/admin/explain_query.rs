@@ -23,5 +23,5 @@ fn asked(admin: &AdminState, query: &Query) -> Result<ParsedRequest, String> {
         .get("url")
         .ok_or("`url` is missing: http://host/path?query")?;
     let rules = admin.listeners.rules(query.get("listener"))?;
-    request_from_text(method, url, query.all("header"), &admin.limits, rules)
+    request_from_text(method, url, query.all("header"), &admin.limits, rules, None)
 }

@@ -48,6 +48,11 @@ pub(super) fn write(counts: &ServerCounts, text: &mut String) {
             counts.shed_connections,
         ),
         (
+            "server_proxy_header_failures",
+            "Connections without a header of the PROXY protocol, where a listener requires one.",
+            counts.proxy_header_failures,
+        ),
+        (
             "server_tls_handshake_failures",
             "TLS handshakes that failed or took too long.",
             counts.tls_handshake_failures,

@@ -10,6 +10,8 @@ mod certificate;
     allow(dead_code, reason = "for handshakes of the server")
 )]
 mod identity;
+mod network;
+mod trusted;
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,6 +19,8 @@ pub use self::certificate::ClientCertificate;
 pub(crate) use self::identity::IdentityKey;
 #[cfg(all(feature = "server", feature = "tls"))]
 pub(crate) use self::identity::{Covers, Registration};
+pub use self::network::{Network, NetworkError};
+pub use self::trusted::{ClientField, TrustedProxies};
 
 /// Facts about the connection of a request.
 ///
@@ -26,11 +30,12 @@ pub(crate) use self::identity::{Covers, Registration};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionInfo {
-    /// The client's address.
+    /// The client's address: the other end of the connection, or who is behind it as the PROXY protocol or a
+    /// [trusted proxy](ListenerRules::trusted_proxies) reports. The port is 0 where only an address was reported.
     pub remote: Option<SocketAddr>,
     /// The address that the client connected to.
     pub local: Option<SocketAddr>,
-    /// True if the connection uses TLS.
+    /// True if the client uses TLS: on this connection, or to a trusted proxy that says so.
     pub tls: bool,
     pub(crate) rules: ListenerRules,
     pub(crate) identity: Option<IdentityKey>,
@@ -55,13 +60,30 @@ pub struct ListenerRules {
     /// kept: `X-Real-IP`, `True-Client-IP`, `X-Forwarded-Client-Cert`, and `X-Forwarded-*` except `-For`, `-Host`,
     /// `-Proto` and `-Prefix`. Otherwise they are removed, because applications trust them. Default: false.
     pub trusts_senders: bool,
+    /// The proxies that report the clients of their requests. For all parts of a proxy such a request comes from the client
+    /// that is reported, with its scheme: `X-Forwarded-For`, `X-Forwarded-Proto` and `Forwarded` are read and removed.
+    /// Other fields about the origin are kept. Clients that are not such a proxy have all of them removed. Default: no list;
+    /// transforms decide about these fields.
+    pub trusted_proxies: Option<TrustedProxies>,
 }
 
 impl ConnectionInfo {
-    /// The address by which policies know the client: that of the connection. An IPv4 address in the form of IPv6 is
-    /// one of IPv4.
+    /// The address by which all parts of a proxy know the client. An IPv4 address in the form of IPv6 is one of IPv4.
     pub fn client_address(&self) -> Option<IpAddr> {
         self.remote.map(|remote| remote.ip().to_canonical())
+    }
+
+    /// Applies the rules of a listener to the connection, whose other end is known.
+    #[cfg(feature = "server")]
+    pub(crate) fn set_rules(&mut self, rules: ListenerRules) {
+        let remote = self.remote.map(|remote| remote.ip());
+        let is_trusted =
+            |proxies: TrustedProxies| remote.is_some_and(|remote| proxies.trust(remote));
+        self.rules = rules;
+        self.rules.trusts_senders = match rules.trusted_proxies {
+            Some(proxies) => is_trusted(proxies),
+            None => rules.trusts_senders,
+        };
     }
 
     /// A cleartext connection from `remote`.

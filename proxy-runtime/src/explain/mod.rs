@@ -17,7 +17,7 @@ mod secrets;
 use std::collections::BTreeMap;
 
 use discovery_core::text::with_causes;
-use http::header::HOST;
+use http::header::{HOST, LOCATION};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request, StatusCode};
 use proxy_model::compiled::{Cluster, ClusterIndex, Destination, Route, RouteTarget};
@@ -38,7 +38,7 @@ pub use self::request::{ParsedRequest, request_from_text};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::body_limit;
-use crate::forward::{BodyKind, OutgoingHead, check_head, check_path};
+use crate::forward::{BodyKind, OutgoingHead, check_head, check_path, reply};
 use crate::head::HttpHead;
 use crate::live::{Assessment, assess};
 use crate::proxy::Proxy;
@@ -102,6 +102,8 @@ pub struct Explanation {
     /// The request as it would be sent to the destination that its affinity key names, else to the
     /// first eligible destination by id.
     pub forwarded: Option<ForwardedRequest>,
+    /// The URL of a redirect.
+    pub location: Option<String>,
     /// The other routes with the reason why they do not match, the nearest misses first: at most
     /// 200.
     pub considered: Vec<Considered>,
@@ -116,6 +118,8 @@ pub struct Explanation {
 pub enum Verdict {
     /// The request is forwarded.
     Matched,
+    /// The route answers itself, with a redirect or a fixed response.
+    Answered,
     /// No route matches.
     NotFound,
     /// Routes match except for the method.
@@ -301,6 +305,14 @@ fn explain_with(
     if let Err(error) = check_path(route, head.path()) {
         return explanation.rejecting(&error);
     }
+    if let Some(reply) = reply(route, &head) {
+        let status = reply.status();
+        explanation.location = reply
+            .headers()
+            .get(LOCATION)
+            .map(|location| String::from_utf8_lossy(location.as_bytes()).into_owned());
+        return explanation.ending(Verdict::Answered, status);
+    }
     // Only a running proxy has an id by which it detects loops.
     let state = live.map(|generation| generation.route(index));
     if state.is_some_and(|state| state.is_loop(&head, head.classes())) {
@@ -368,7 +380,7 @@ fn leads_to(
     explanation: &mut Explanation,
 ) -> Result<ClusterIndex, Nowhere> {
     let cluster = match route.target() {
-        RouteTarget::None => None,
+        RouteTarget::None | RouteTarget::Redirect(_) | RouteTarget::Respond(_) => None,
         RouteTarget::Missing(id) => {
             explanation.cluster = Some(id.clone());
             None
@@ -457,6 +469,7 @@ impl Explanation {
             panic: false,
             destinations: Vec::new(),
             forwarded: None,
+            location: None,
             considered: Vec::new(),
             considered_omitted: 0,
         }

@@ -1,6 +1,7 @@
 //! Requests to explain that are given as text.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http::Method;
@@ -45,7 +46,7 @@ impl ParsedRequest {
 ///
 /// The URL needs a scheme and a host: `http://example.com/path?query`. `https` stands for a request
 /// over TLS. The fragment is dropped, and Unicode in host and path is encoded, as clients do.
-/// `Host` is the host of the URL unless a header sets it.
+/// `Host` is the host of the URL unless a header sets it. `remote` is the other end of the connection, if it is known.
 ///
 /// # Errors
 ///
@@ -56,6 +57,7 @@ pub fn request_from_text<'a>(
     headers: impl IntoIterator<Item = &'a str>,
     limits: &Limits,
     rules: ListenerRules,
+    remote: Option<SocketAddr>,
 ) -> Result<ParsedRequest, String> {
     let method: Method = method
         .parse()
@@ -75,14 +77,15 @@ pub fn request_from_text<'a>(
         false => format!("Host: {host}\r\n"),
     };
     let head = format!("{method} {target} HTTP/1.1\r\n{host}{fields}\r\n");
-    Ok(match read_head(&Bytes::from(head), limits, rules) {
-        Ok(request) => {
-            let mut connection = ConnectionInfo {
-                tls,
-                ..ConnectionInfo::default()
-            };
-            connection.rules = rules;
-            // Listeners differ in what they trust, which decides about forwarded headers.
+    let mut connection = ConnectionInfo {
+        tls,
+        remote,
+        ..ConnectionInfo::default()
+    };
+    // Listeners differ in what they trust, which decides about forwarded headers.
+    connection.set_rules(rules);
+    Ok(match read_head(&Bytes::from(head), limits, connection) {
+        Ok((request, connection)) => {
             ParsedRequest::Request(Box::new(request.into_parts().0), connection)
         }
         Err(rejection) => {
@@ -161,7 +164,8 @@ mod tests {
     fn asked(method: &str, url: &str, headers: &[&str]) -> ParsedRequest {
         let headers = headers.iter().copied();
         let limits = Limits::default();
-        request_from_text(method, url, headers, &limits, ListenerRules::default()).unwrap()
+        let rules = ListenerRules::default();
+        request_from_text(method, url, headers, &limits, rules, None).unwrap()
     }
 
     fn read(method: &str, url: &str, headers: &[&str]) -> (Parts, ConnectionInfo) {
@@ -259,7 +263,8 @@ mod tests {
     fn mistakes_are_named() {
         let error = |method, url, header| {
             let limits = Limits::default();
-            request_from_text(method, url, [header], &limits, ListenerRules::default()).unwrap_err()
+            let rules = ListenerRules::default();
+            request_from_text(method, url, [header], &limits, rules, None).unwrap_err()
         };
         assert!(error("GE T", "http://a/", "A: b").contains("GE T"));
         assert!(error("GET", "a.example/x", "A: b").contains("http://example.com"));

@@ -52,6 +52,7 @@ mod layered;
 mod pipeline;
 pub(crate) mod plan;
 pub(crate) mod recycled;
+mod reply;
 mod request;
 pub(crate) mod response;
 mod route_context;
@@ -66,6 +67,7 @@ mod websocket;
 
 pub(crate) use self::layered::rest_of_route;
 pub(crate) use self::plan::{check_head, check_path};
+pub(crate) use self::reply::reply;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::request::body_kind_of;
 pub(crate) use self::request::{BodyKind, OutgoingHead};

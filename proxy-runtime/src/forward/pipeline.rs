@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
+use proxy_model::RequestHead;
 use proxy_model::compiled::{ClusterIndex, Route, RouteIndex};
 use tokio::time::Instant;
 use tracing::debug;
@@ -16,6 +17,7 @@ use super::handshake::Handshake;
 use super::layered::{Layered, validate};
 use super::plan::{self, Unrouted};
 use super::recycled::{self, Kind};
+use super::reply::reply;
 use super::response as answer;
 use super::send::Sending;
 use super::service::ResponseFuture;
@@ -36,6 +38,7 @@ use crate::response::ExchangeRecorder;
 use crate::response::OpenRecorder;
 use crate::response::ProxyBody;
 use crate::state::{Generation, RouteState};
+use crate::transform::apply_to_own_response;
 
 /// Forwards one request. Whatever goes wrong becomes a response.
 pub(super) fn forward<B>(
@@ -153,6 +156,9 @@ impl<'a> Routed<'a> {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        if self.route().target().is_reply() {
+            return self.reply(recorder);
+        }
         let sending = match self.sending(upgrade.as_deref(), body.is_end_stream(), &mut recorder) {
             Ok(sending) => sending,
             Err(error) => return self.fail(&error, &mut AppliedFilters::default(), recorder),
@@ -174,6 +180,19 @@ impl<'a> Routed<'a> {
             Ok(_) => finish(response, recorder, None),
             Err(error) => self.fail(&error, &mut filtering, recorder),
         }
+    }
+
+    /// Answers a request of a route without a cluster.
+    fn reply(&self, recorder: OpenRecorder) -> Response<ProxyBody> {
+        let route = self.route();
+        if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
+            return self.fail(&error, &mut AppliedFilters::default(), recorder);
+        }
+        let unavailable = || answer::own(StatusCode::SERVICE_UNAVAILABLE, None);
+        let mut response = reply(route, self.head).unwrap_or_else(unavailable);
+        let status = response.status();
+        apply_to_own_response(route.transforms(), status, response.headers_mut());
+        finish(response, recorder, None)
     }
 
     /// Forwards a request that filters see, or that wishes for another protocol.

@@ -53,8 +53,7 @@ pub enum FieldClass {
     CdnLoop,
     /// A flag in the set of a head: a name has an underscore. No field has this class.
     Underscored,
-    /// A field that is [`XForwarded`](Self::XForwarded) by its name, from an untrusted client. No
-    /// name has this class.
+    /// A field about the origin of a request, from an untrusted client. No name has this class.
     Distrusted,
 }
 
@@ -120,6 +119,13 @@ impl ClassSet {
     #[inline]
     pub const fn without(self, class: FieldClass) -> Self {
         Self(self.0 & !(1 << class as u8))
+    }
+
+    /// Returns the set without the classes of another one.
+    #[must_use]
+    #[inline]
+    pub const fn without_all(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     /// Returns the classes in either set.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket as RawSocket, TcpKeepalive, Type};
 
+use super::proxy_protocol::ProxyProtocol;
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
 use super::worker::Socket;
@@ -18,6 +19,7 @@ pub struct Listener {
     #[cfg(feature = "tls")]
     tls: Option<TlsServerConfig>,
     rules: ListenerRules,
+    proxy_protocol: Option<ProxyProtocol>,
 }
 
 impl Listener {
@@ -31,6 +33,7 @@ impl Listener {
             #[cfg(feature = "tls")]
             tls: None,
             rules: ListenerRules::default(),
+            proxy_protocol: None,
         }
     }
 
@@ -41,6 +44,7 @@ impl Listener {
             address,
             tls: Some(tls),
             rules: ListenerRules::default(),
+            proxy_protocol: None,
         }
     }
 
@@ -65,6 +69,13 @@ impl Listener {
         self
     }
 
+    /// Requires the [PROXY protocol](ProxyProtocol) of all connections. Default: none is read.
+    #[must_use]
+    pub fn with_proxy_protocol(mut self, protocol: ProxyProtocol) -> Self {
+        self.proxy_protocol = Some(protocol);
+        self
+    }
+
     /// The configured address.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -77,6 +88,7 @@ impl Listener {
             #[cfg(feature = "tls")]
             tls: self.tls.clone(),
             rules: self.rules,
+            proxy_protocol: self.proxy_protocol.clone(),
         }
     }
 }

@@ -75,6 +75,7 @@ impl ServerMetrics {
             shed_connections: sum(|worker| &worker.shed),
             held_bytes: sum(|worker| &worker.held),
             held_bytes_limit: self.held_limit.load(Relaxed),
+            proxy_header_failures: sum(|worker| &worker.proxy_header_failures),
             tls_handshake_failures: sum(|worker| &worker.tls_failures),
             requests: sum(|worker| &worker.requests),
             active_requests: sum(|worker| &worker.active_requests),
@@ -118,6 +119,9 @@ pub struct ServerCounts {
     pub held_bytes: u64,
     /// The limit of `held_bytes` over all workers; 0 before the server is started.
     pub held_bytes_limit: u64,
+    /// Connections that were closed because they did not begin with a header of the [PROXY
+    /// protocol](super::ProxyProtocol) in time, or came from elsewhere than its senders.
+    pub proxy_header_failures: u64,
     /// TLS handshakes that failed or timed out.
     pub tls_handshake_failures: u64,
     /// Requests begun since the start.
@@ -155,6 +159,7 @@ pub(crate) struct WorkerMetrics {
     pub(crate) held: AtomicU64,
     /// The last reset for lack of memory.
     pub(crate) last_shed: Mutex<Option<Shed>>,
+    pub(crate) proxy_header_failures: AtomicU64,
     pub(crate) tls_failures: AtomicU64,
     pub(crate) requests: AtomicU64,
     pub(crate) active_requests: AtomicU64,

@@ -122,6 +122,7 @@ mod mode;
 mod offers;
 mod open_files;
 mod outcome;
+mod proxy_protocol;
 pub(crate) mod shared;
 mod shed;
 mod sockets;
@@ -150,6 +151,10 @@ pub use self::limits::{DataRate, Http2Limits, Limits};
 pub use self::listener::{BindError, Listener, probe};
 pub use self::metrics::{ServerCounts, ServerMetrics};
 pub use self::outcome::Outcome;
+pub use self::proxy_protocol::ProxyProtocol;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use self::proxy_protocol::fuzz_proxy_header;
 pub use self::sockets::ListeningSockets;
 #[cfg(feature = "tls")]
 pub use self::tls::{

@@ -88,17 +88,15 @@ impl WorkerShared {
     }
 
     /// Like [`enter`](Self::enter), for a client at `remote`. `None` if its address is at the
-    /// maximum. Evicts a connection if the worker is at its share.
-    pub(crate) fn enter_from(self: &Arc<Self>, remote: SocketAddr) -> Option<ConnectionPermit> {
-        let source = match &self.addresses {
+    /// maximum. Evicts a connection if the worker is at its share. Without `remote` the client is
+    /// [counted later](ConnectionPermit::count_client).
+    pub(crate) fn enter_from(
+        self: &Arc<Self>,
+        remote: Option<SocketAddr>,
+    ) -> Option<ConnectionPermit> {
+        let source = match remote {
             None => None,
-            Some(addresses) => match addresses.enter(remote) {
-                Some(source) => Some(source),
-                None => {
-                    WorkerMetrics::add(&self.metrics.address_limit);
-                    return None;
-                }
-            },
+            Some(remote) => self.source_of(remote).ok()?,
         };
         let mut permit = self.enter();
         permit.source = source;
@@ -107,6 +105,22 @@ impl WorkerShared {
             WorkerMetrics::add(&self.metrics.evicted);
         }
         Some(permit)
+    }
+
+    /// Counts a connection of an address, if connections are limited by address.
+    ///
+    /// # Errors
+    ///
+    /// The address is at the maximum.
+    fn source_of(&self, remote: SocketAddr) -> Result<Option<Source>, ()> {
+        let Some(addresses) = &self.addresses else {
+            return Ok(None);
+        };
+        let source = addresses.enter(remote);
+        if source.is_none() {
+            WorkerMetrics::add(&self.metrics.address_limit);
+        }
+        source.map(Some).ok_or(())
     }
 
     /// Marks the connection of `watch` as evictable if connections are scarce. Returns true if they
@@ -236,6 +250,18 @@ pub(crate) struct ConnectionPermit {
     worker: Arc<WorkerShared>,
     /// The source of the client, if connections per address are limited.
     source: Option<Source>,
+}
+
+impl ConnectionPermit {
+    /// Counts the connection as one of its client, who was not known when it was accepted. False: the
+    /// client's address is at the maximum.
+    pub(crate) fn count_client(&mut self, remote: SocketAddr) -> bool {
+        let source = self.worker.source_of(remote);
+        if let Ok(source) = source {
+            self.source = source;
+        }
+        source.is_ok()
+    }
 }
 
 impl Drop for ConnectionPermit {

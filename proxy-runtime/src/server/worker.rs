@@ -16,6 +16,7 @@ use super::connection::serve_cleartext;
 use super::handler::{Handler, Served};
 use super::listener::sends_at_once;
 use super::metrics::WorkerMetrics;
+use super::proxy_protocol::{self, ProxyProtocol};
 use super::shared::{ConnectionPermit, WorkerShared};
 #[cfg(feature = "tls")]
 use super::tls::TlsServerConfig;
@@ -88,6 +89,7 @@ pub(crate) struct Socket {
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<TlsServerConfig>,
     pub(crate) rules: ListenerRules,
+    pub(crate) proxy_protocol: Option<ProxyProtocol>,
 }
 
 /// Creates the runtime of a worker.
@@ -192,6 +194,7 @@ struct Acceptor<H> {
     #[cfg(feature = "tls")]
     tls: Option<TlsServerConfig>,
     rules: ListenerRules,
+    proxy_protocol: Option<ProxyProtocol>,
     service: Rc<Served<H>>,
     shared: Arc<WorkerShared>,
     /// The local address of all clients, unless the socket listens on all addresses.
@@ -214,6 +217,7 @@ where
             #[cfg(feature = "tls")]
             tls: socket.tls.clone(),
             rules: socket.rules,
+            proxy_protocol: socket.proxy_protocol.clone(),
             service,
             shared,
             // A socket for all addresses has a different local address per connection.
@@ -247,8 +251,10 @@ where
     }
 
     fn serve(&self, stream: ClientSocket, remote: SocketAddr) {
-        // Closed at once if the client's address has too many connections.
-        let Some(permit) = self.shared.enter_from(remote) else {
+        // Closed at once if the client's address has too many connections. With the PROXY protocol the client is not
+        // known yet.
+        let client = self.proxy_protocol.is_none().then_some(remote);
+        let Some(permit) = self.shared.enter_from(client) else {
             return;
         };
         if !self.sends_at_once {
@@ -256,7 +262,7 @@ where
             let _ = stream.set_nodelay(true);
         }
         let mut info = ConnectionInfo::new(canonical(remote));
-        info.rules = self.rules;
+        info.set_rules(self.rules);
         if let Some(local) = self.local.or_else(|| stream.local_addr().ok()) {
             info.local = Some(canonical(local));
         }
@@ -264,6 +270,9 @@ where
     }
 
     fn spawn(&self, stream: ClientSocket, info: ConnectionInfo, permit: ConnectionPermit) {
+        if let Some(protocol) = &self.proxy_protocol {
+            return self.spawn_proxied(stream, info, permit, protocol.clone());
+        }
         let service = self.service.clone();
         let shared = self.shared.clone();
         #[cfg(feature = "tls")]
@@ -275,6 +284,37 @@ where
             return;
         }
         tokio::task::spawn_local(serve_cleartext(stream, info, service, permit, shared));
+    }
+
+    /// Serves a connection behind its header of the PROXY protocol.
+    fn spawn_proxied(
+        &self,
+        mut stream: ClientSocket,
+        info: ConnectionInfo,
+        mut permit: ConnectionPermit,
+        protocol: ProxyProtocol,
+    ) {
+        let service = self.service.clone();
+        let shared = self.shared.clone();
+        let rules = self.rules;
+        #[cfg(feature = "tls")]
+        let tls = self.tls.clone();
+        tokio::task::spawn_local(async move {
+            let receiving =
+                proxy_protocol::receive(&mut stream, &protocol, info, &mut permit, &shared);
+            let Some(mut info) = receiving.await else {
+                return;
+            };
+            // Whom the header names may be a proxy itself.
+            info.set_rules(rules);
+            #[cfg(feature = "tls")]
+            if let Some(tls) = tls {
+                let serving =
+                    super::connection::serve_tls(stream, tls, info, service, permit, shared);
+                return serving.await;
+            }
+            serve_cleartext(stream, info, service, permit, shared).await;
+        });
     }
 
     fn accepted_again(&mut self) {

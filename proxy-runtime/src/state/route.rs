@@ -81,7 +81,9 @@ impl RouteState {
             RouteTarget::None
             | RouteTarget::Missing(_)
             | RouteTarget::Cluster(_)
-            | RouteTarget::Partitioned(_) => Box::default(),
+            | RouteTarget::Partitioned(_)
+            | RouteTarget::Redirect(_)
+            | RouteTarget::Respond(_) => Box::default(),
         };
         let has_layers = extensions
             .as_ref()
@@ -170,7 +172,10 @@ impl RouteState {
         random: &Random,
     ) -> Result<ClusterIndex, Nowhere> {
         let cluster = match route.target() {
-            RouteTarget::None | RouteTarget::Missing(_) => None,
+            RouteTarget::None
+            | RouteTarget::Missing(_)
+            | RouteTarget::Redirect(_)
+            | RouteTarget::Respond(_) => None,
             RouteTarget::Cluster(cluster) => Some(*cluster),
             RouteTarget::Weighted(targets) => {
                 if let Some(kept) = self.kept(snapshot, head) {

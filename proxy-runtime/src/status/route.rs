@@ -112,7 +112,7 @@ fn condition(of: &str, name: &str, is: &str, values: Option<&[String]>) -> Strin
 
 fn shares(generation: &Generation, route: &Route) -> Vec<RouteShare> {
     match route.target() {
-        RouteTarget::None => Vec::new(),
+        RouteTarget::None | RouteTarget::Redirect(_) | RouteTarget::Respond(_) => Vec::new(),
         RouteTarget::Missing(id) => vec![RouteShare {
             cluster: id.as_str().to_owned(),
             exists: false,

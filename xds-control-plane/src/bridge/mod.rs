@@ -36,6 +36,7 @@ mod protocol;
 mod provide;
 mod re2;
 mod re2_size;
+mod reply;
 mod report;
 mod rewrite;
 mod route;

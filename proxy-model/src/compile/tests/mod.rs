@@ -98,6 +98,7 @@ mod expressions;
 mod extensions;
 mod metadata;
 mod partitions;
+mod replies;
 mod routes;
 mod tls;
 mod web_proxies;

@@ -90,6 +90,8 @@ fn route() -> impl Strategy<Value = RouteConfig> {
         )| {
             let (cluster, weighted_clusters, partitioned_clusters) = targets;
             RouteConfig {
+                redirect: None,
+                respond: None,
                 cluster_id: cluster.map(ClusterId::from),
                 weighted_clusters,
                 partitioned_clusters,

@@ -82,23 +82,24 @@ impl HeadTable {
         self.is_length_padded
     }
 
-    /// Marks the [`XForwarded`](FieldClass::XForwarded) fields as untrusted, so that they are
-    /// dropped.
+    /// Marks the fields of these classes as untrusted, so that they are dropped.
     #[cfg(feature = "server")]
     #[cold]
-    pub(crate) fn distrust(&mut self) {
+    pub(crate) fn distrust(&mut self, classes: ClassSet) {
+        let mut count = 0;
         for field in &mut self.fields {
-            if field.class() == FieldClass::XForwarded {
+            if classes.contains(field.class()) {
                 field.set_class(FieldClass::Distrusted);
+                count += 1;
             }
         }
-        if self.repeated.contains(FieldClass::XForwarded) {
+        if count == 0 {
+            return;
+        }
+        if count > 1 {
             self.repeated = self.repeated.with(FieldClass::Distrusted);
         }
-        self.seen = self
-            .seen
-            .without(FieldClass::XForwarded)
-            .with(FieldClass::Distrusted);
+        self.seen = self.seen.without_all(classes).with(FieldClass::Distrusted);
     }
 
     /// The first field of a class.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use http::Version;
@@ -111,7 +112,7 @@ impl LogField {
         let exchange = record.exchange;
         match self {
             Self::Time => Some(Value::Plain(Timestamp(record.time).to_string().into())),
-            Self::Remote => Some(Value::Plain(record.remote?.to_string().into())),
+            Self::Remote => Some(Value::Plain(Client(record.remote?).to_string().into())),
             Self::Scheme => plain(if record.tls { "https" } else { "http" }),
             Self::Method => sent(record.method.as_bytes()),
             Self::Host => sent(record.host),
@@ -177,4 +178,15 @@ pub(super) fn target(record: &AccessRecord<'_>, logging: QueryLogging) -> String
         }
     }
     target
+}
+/// The client's address, with its port if that is known.
+pub(super) struct Client(pub(super) SocketAddr);
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.port() {
+            0 => self.0.ip().fmt(f),
+            _ => self.0.fmt(f),
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
@@ -12,16 +13,16 @@ use super::pace::after;
 use crate::server::mode::{Mode, ModeWatch};
 use crate::server::shared::WorkerShared;
 
-/// Waits for the handshake of a client that was `accepted`; `None` when it took too long, which it does sooner once
-/// the client's place is wanted or the server is told to stop.
-pub(super) async fn within<F: Future>(
+/// Waits for the handshake of a client, which has so much time since it was accepted; `None` when it took too long, which
+/// it does sooner once the client's place is wanted or the server is told to stop.
+pub(crate) async fn within<F: Future>(
     handshake: F,
-    accepted: Instant,
+    (accepted, timeout): (Instant, Duration),
     remote: Option<SocketAddr>,
     worker: &Arc<WorkerShared>,
 ) -> Option<F::Output> {
     let limits = &worker.limits;
-    let latest = after(accepted, limits.tls_handshake_timeout);
+    let latest = after(accepted, timeout);
     let mut handshake = pin!(handshake);
     let mut alarm = pin!(sleep_until(latest));
     let mut watch = None;
@@ -51,12 +52,13 @@ pub(super) async fn within<F: Future>(
 #[cfg(test)]
 mod tests {
     use std::future::pending;
-    use std::time::Duration;
 
     use tokio::time::sleep;
 
     use super::*;
     use crate::server::limits::Limits;
+
+    const LIMIT: Duration = Duration::from_secs(10);
 
     fn worker() -> Arc<WorkerShared> {
         let limits = Limits::default();
@@ -71,7 +73,7 @@ mod tests {
             sleep(Duration::from_secs(1)).await;
             change()
         };
-        let handshake = within(pending::<()>(), begin, None, worker);
+        let handshake = within(pending::<()>(), (begin, LIMIT), None, worker);
         let (done, _changed) = tokio::join!(handshake, changing);
         assert!(done.is_none());
         begin.elapsed()
@@ -102,7 +104,10 @@ mod tests {
             sleep(Duration::from_secs(1)).await;
             drop(other);
         };
-        let (done, ()) = tokio::join!(within(pending::<()>(), begin, None, &worker), leaving);
+        let (done, ()) = tokio::join!(
+            within(pending::<()>(), (begin, LIMIT), None, &worker),
+            leaving
+        );
         assert!(done.is_none());
         assert_seconds(begin.elapsed(), 10);
     }
@@ -112,7 +117,7 @@ mod tests {
         let worker = worker();
         worker.drain();
         let handshake = sleep(Duration::from_millis(1900));
-        let done = within(handshake, Instant::now(), None, &worker).await;
+        let done = within(handshake, (Instant::now(), LIMIT), None, &worker).await;
         assert!(done.is_some());
     }
 }

@@ -13,8 +13,7 @@
 //! connection ([`ConnectionState`]) and of each request ([`RequestRecord`]), and the way to the service and back
 //! ([`ServiceCall`], [`RequestBody`], [`ResponseBody`]).
 
-#[cfg(feature = "tls")]
-mod handshake;
+pub(crate) mod handshake;
 mod holding;
 mod io;
 mod pace;
@@ -78,7 +77,8 @@ pub(crate) async fn serve_tls<H>(
     H: Handler,
 {
     let accepted = Instant::now();
-    let shaken = handshake::within(tls.accept(stream), accepted, info.remote, &worker);
+    let limit = worker.limits.tls_handshake_timeout;
+    let shaken = handshake::within(tls.accept(stream), (accepted, limit), info.remote, &worker);
     let error: BoxError = match shaken.await {
         Some(Ok(Shaken { stream, policy })) => {
             let session = stream.get_ref().1;

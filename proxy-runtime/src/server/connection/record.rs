@@ -7,8 +7,11 @@ use http::StatusCode;
 
 use super::request_body::BodyMeter;
 use super::state::ConnectionState;
+use crate::connection::ConnectionInfo;
 use crate::error::{ForwardErrorKind, TOO_LARGE};
 use crate::forward::exchange::downstream::Record;
+use crate::head::AddressText;
+use crate::http1::FieldValue;
 use crate::observe::targets;
 use crate::response::ExchangeInfo;
 use crate::server::access_log::Draft;
@@ -20,6 +23,8 @@ use crate::server::validation::RequestRejection;
 /// when this is dropped, wherever that happens, unless it was before.
 pub(crate) struct RequestRecord {
     pub(crate) connection: Arc<ConnectionState>,
+    /// The client, if a trusted proxy has reported it.
+    client: Option<Box<ReportedClient>>,
     pub(crate) meter: Option<Arc<BodyMeter>>,
     pub(crate) draft: Option<Box<Draft>>,
     /// Bytes of the request's body that came, besides those that the meter counts.
@@ -29,6 +34,12 @@ pub(crate) struct RequestRecord {
     pub(crate) outcome: Outcome,
     /// The client was given up since it sent its request too slowly.
     has_slow_upload: bool,
+}
+
+/// The client of a request behind a trusted proxy.
+struct ReportedClient {
+    info: ConnectionInfo,
+    text: Option<AddressText>,
 }
 
 /// The reason in the access log for a request whose body was rejected.
@@ -43,12 +54,42 @@ impl RequestRecord {
         WorkerMetrics::add(&metrics.active_requests);
         Self {
             connection,
+            client: None,
             meter: None,
             draft: None,
             received: 0,
             sent: 0,
             outcome: Outcome::Aborted,
             has_slow_upload: false,
+        }
+    }
+
+    /// Notes the client that a trusted proxy reports.
+    pub(crate) fn report_client(&mut self, info: Option<Box<ConnectionInfo>>) {
+        self.client = info.map(|info| {
+            let text = info.remote.map(|remote| AddressText::new(remote.ip()));
+            Box::new(ReportedClient { info: *info, text })
+        });
+    }
+
+    /// What is known of the client of the request.
+    #[inline]
+    pub(crate) fn info(&self) -> &ConnectionInfo {
+        match &self.client {
+            None => &self.connection.info,
+            Some(client) => &client.info,
+        }
+    }
+
+    /// The client's address without port, as it is told to destinations.
+    #[inline]
+    pub(crate) fn remote_value(&self) -> Option<FieldValue<'_>> {
+        match &self.client {
+            None => self.connection.remote_value(),
+            Some(client) => {
+                let text = client.text.as_ref()?;
+                Some(FieldValue::checked(text.as_bytes()))
+            }
         }
     }
 

@@ -100,7 +100,7 @@ impl<H: Handler> ServiceCall<H> {
     ) -> Self {
         if let Some(request) = request {
             record.meter = request.body().meter().cloned();
-            put_in_place(request.extensions_mut(), record.connection.info);
+            put_in_place(request.extensions_mut(), *record.info());
         }
         let record = Some(record);
         let mut called = None;

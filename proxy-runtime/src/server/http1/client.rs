@@ -10,7 +10,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::clock::Clock;
-use crate::http1::{PooledTable, RawRequest, Rejection, Status, read_request};
+use crate::connection::ConnectionInfo;
+use crate::http1::{FieldValue, PooledTable, RawRequest, Rejection, Status, read_request};
 use crate::server::connection::{ConnectionIo, ConnectionState, RequestRecord, Transport, after};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::mode::{Mode, ModeWatch};
@@ -109,6 +110,24 @@ impl<T: Transport> Client<T> {
             mode: Mode::Serving,
             mode_since: since,
             state,
+        }
+    }
+
+    /// What is known of the client of the current request.
+    #[inline]
+    pub(crate) fn info(&self) -> &ConnectionInfo {
+        match &self.record {
+            Some(record) => record.info(),
+            None => &self.state.info,
+        }
+    }
+
+    /// The client's address without port, as it is told to destinations.
+    #[inline]
+    pub(crate) fn remote_value(&self) -> Option<FieldValue<'_>> {
+        match &self.record {
+            Some(record) => record.remote_value(),
+            None => self.state.remote_value(),
         }
     }
 

@@ -5,7 +5,7 @@ use http::header::{HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri, Version};
 
-use crate::connection::ListenerRules;
+use crate::connection::ConnectionInfo;
 use crate::forward::recycled::{self, Kind};
 use crate::http1::{
     Field, FieldClass, HeadTable, Method as RawMethod, RawRequest, Status, TargetForm,
@@ -26,13 +26,13 @@ pub(super) enum ChosenFields {
     Logged,
 }
 
-/// Parses and validates a head as the server does on a listener with these rules. Returns the
-/// request that a service would see, or the rejection.
+/// Parses and validates a head as the server does on a connection of a listener. Returns the request
+/// that a service would see with what is known of its client, or the rejection.
 pub(crate) fn read_head(
     head: &Bytes,
     limits: &Limits,
-    rules: ListenerRules,
-) -> Result<Request<()>, RequestRejection> {
+    connection: ConnectionInfo,
+) -> Result<(Request<()>, ConnectionInfo), RequestRejection> {
     let mut table = HeadTable::new();
     let parsed = parse_request(head, &limits.head(), &mut table);
     let parsed = parsed
@@ -40,11 +40,11 @@ pub(crate) fn read_head(
     let Status::Complete(request) = parsed else {
         return Err(UNREADABLE);
     };
-    validation::settle_claims(&mut table, rules);
-    let valid = validation::validate_http1(head, &request, limits, rules)?;
+    let reported = validation::settle_claims(head, &mut table, &connection);
+    let valid = validation::validate_http1(head, &request, limits, connection.rules)?;
     let mut made = Request::new(());
     read_valid(head, &request, &table, valid, &mut made)?;
-    Ok(made)
+    Ok((made, reported.map_or(connection, |reported| *reported)))
 }
 
 /// Fills `made` from a validated head, with all of its fields.

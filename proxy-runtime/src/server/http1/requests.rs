@@ -20,6 +20,7 @@ use super::date::write_date;
 use super::dispatch::{Dispatch, NextStep};
 use super::fields::{ChosenFields, read_request, read_valid};
 use super::response::ResponseContext;
+use crate::connection::ConnectionInfo;
 use crate::forward::RouteContext;
 use crate::forward::recycled::{self, Kind};
 use crate::http1::{Framing, RawRequest, Rejection};
@@ -136,8 +137,9 @@ where
             HeadRead::Http2 => return ConnectionEnd::Http2,
         }
         // First, so that neither the log nor a service sees fields that clients must not set.
-        validation::settle_claims(&mut client.table, client.state.info.rules);
-        begin(client, &request);
+        let head = client.input.filled();
+        let reported = validation::settle_claims(head, &mut client.table, &client.state.info);
+        begin(client, &request, reported);
         let mut found = None;
         // Requests that need no `http` types take the byte path.
         if let Some(engine) = served.handler.engine()
@@ -189,7 +191,11 @@ fn validate<T: Transport>(
 }
 
 /// Begins the record of a request.
-fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
+fn begin<T: Transport>(
+    client: &mut Client<T>,
+    request: &RawRequest,
+    reported: Option<Box<ConnectionInfo>>,
+) {
     let state = &client.state;
     // The last allowed request: its response announces the close.
     if state.begin_request() >= state.worker.limits.requests_per_connection {
@@ -197,6 +203,7 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
     }
     client.clock.begin_exchange();
     let mut record = RequestRecord::new(state.clone());
+    record.report_client(reported);
     if state.worker.access_log.is_some() {
         // Parsed for the log only: the byte path needs no `http` types.
         let head = Bytes::copy_from_slice(&client.input.filled()[..request.head_length()]);
@@ -211,7 +218,7 @@ fn begin<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
         .is_ok()
         {
             let (parts, ()) = read.into_parts();
-            record.draft = Some(Box::new(Draft::new(&parts, state.info)));
+            record.draft = Some(Box::new(Draft::new(&parts, *record.info())));
             recycled::release(Kind::Logged, parts.headers, parts.extensions);
         }
     }

@@ -120,8 +120,10 @@ where
     } = accepted;
     let (mut head, body) = request.into_parts();
     let mut record = RequestRecord::new(Arc::clone(state));
+    // First, so that neither the log nor a service sees fields that clients must not set.
+    record.report_client(validation::settle_map(&mut head.headers, &state.info));
     if state.worker.access_log.is_some() {
-        record.draft = Some(Box::new(Draft::new(&head, state.info)));
+        record.draft = Some(Box::new(Draft::new(&head, *record.info())));
     }
     let admission =
         validation::validate_http2(&mut head, limits, state.info.rules).and_then(|classes| {

@@ -2,9 +2,10 @@
 
 use http::header::{EXPECT, HOST};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::path::{self, Path};
+use super::senders::remove_classes;
 use super::{METHOD_NOT_ALLOWED, RequestRejection, bad, with_path};
 use crate::connection::ListenerRules;
 use crate::http1::{
@@ -40,21 +41,11 @@ pub(crate) fn validate_http2(
     }
     let classes = names.classes;
     if classes.contains(FieldClass::XForwarded) && !rules.trusts_senders {
-        distrust(&mut request.headers);
+        let removed = ClassSet::EMPTY.with(FieldClass::XForwarded);
+        remove_classes(&mut request.headers, removed);
         return Ok(classes.without(FieldClass::XForwarded));
     }
     Ok(classes)
-}
-
-#[cold]
-fn distrust(headers: &mut HeaderMap) {
-    let is_distrusted =
-        |name: &&HeaderName| classify(name.as_str().as_bytes()) == FieldClass::XForwarded;
-    // Collected first, since removals end the borrow of the names.
-    let distrusted: Vec<_> = headers.keys().filter(is_distrusted).cloned().collect();
-    for name in distrusted {
-        headers.remove(name);
-    }
 }
 
 fn check_size(request: &Parts, limits: &Limits) -> Result<(), RequestRejection> {

@@ -6,6 +6,7 @@
 #[cfg(feature = "http2")]
 mod http2;
 mod path;
+mod senders;
 
 use http::uri::PathAndQuery;
 use http::{StatusCode, Uri};
@@ -13,10 +14,13 @@ use http::{StatusCode, Uri};
 #[cfg(feature = "http2")]
 pub(crate) use self::http2::validate_http2;
 use self::path::Path;
+pub(crate) use self::senders::settle_claims;
+#[cfg(feature = "http2")]
+pub(crate) use self::senders::settle_map;
 use super::limits::Limits;
 use crate::connection::ListenerRules;
 use crate::error::Allowance;
-use crate::http1::{FieldClass, Framing, HeadTable, Method as RawMethod, RawRequest};
+use crate::http1::{Framing, Method as RawMethod, RawRequest};
 
 /// The methods that a 405 lists (RFC 9110 section 15.5.6).
 pub(crate) const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
@@ -72,14 +76,6 @@ pub(crate) fn validate_http1(
     }
 }
 
-/// Removes fields about the origin of the request from an HTTP/1 head if the client is not trusted.
-#[inline]
-pub(crate) fn settle_claims(table: &mut HeadTable, rules: ListenerRules) {
-    if !rules.trusts_senders && table.classes().contains(FieldClass::XForwarded) {
-        table.distrust();
-    }
-}
-
 /// Replaces the path of `target`.
 pub(crate) fn with_path(target: Uri, path: String) -> Result<Uri, RequestRejection> {
     let whole = match target.query() {
@@ -108,7 +104,7 @@ pub(crate) fn validate_length(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http1::{Status, parse_request};
+    use crate::http1::{HeadTable, Status, parse_request};
 
     fn validate(head: &str, limits: &Limits) -> Result<ValidRequest, RequestRejection> {
         validate_by(head, limits, ListenerRules::default())

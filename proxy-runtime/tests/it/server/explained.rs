@@ -121,7 +121,7 @@ impl Front {
         let url = format!("http://a.example{}", asked.target);
         let headers = asked.headers.iter().map(String::as_str);
         let rules = self.listeners.rules(Some(LISTENERS[listener].0)).unwrap();
-        let read = request_from_text(&asked.method, &url, headers, &self.limits, rules);
+        let read = request_from_text(&asked.method, &url, headers, &self.limits, rules, None);
         let read = read.unwrap_or_else(|error| panic!("{asked:?}: {error}"));
         let explanation = read.explain(|parts, connection| self.proxy.explain(parts, connection));
         Fate {

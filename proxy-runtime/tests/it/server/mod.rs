@@ -9,6 +9,7 @@ mod browser;
 mod bytes;
 #[cfg(all(feature = "http2", feature = "tls"))]
 mod client_certificates;
+mod clients;
 mod crowds;
 mod drain;
 mod explained;
@@ -36,6 +37,7 @@ mod proxy;
 #[cfg(feature = "http2")]
 mod rapid_resets;
 mod rejections;
+mod replies;
 mod senders;
 mod shared_pool;
 #[cfg(feature = "http2")]

@@ -22,7 +22,7 @@ fn certificate(identity: &Identity) -> Certificate {
     Certificate::from_der(vec![identity.certificate()], identity.key(), &provider()).unwrap()
 }
 
-fn store(identities: &[&Identity]) -> CertificateStore {
+pub(crate) fn store(identities: &[&Identity]) -> CertificateStore {
     CertificateStore::new(identities.iter().map(|identity| certificate(identity))).unwrap()
 }
 

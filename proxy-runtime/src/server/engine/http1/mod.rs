@@ -111,13 +111,8 @@ impl<T: Transport> Headed for Http1Downstream<'_, T> {
 
     #[inline]
     fn head(&self) -> RequestView<'_> {
-        let Client {
-            input,
-            table,
-            state,
-            ..
-        } = &*self.client;
-        RequestView::of_connection(input.filled(), self.request, table, &state.info)
+        let Client { input, table, .. } = &*self.client;
+        RequestView::of_connection(input.filled(), self.request, table, self.client.info())
     }
 }
 
@@ -147,7 +142,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     }
 
     fn sent_head(&self, text: &[u8]) -> Option<SentHead> {
-        SentHead::read(text, self.client.state.info)
+        SentHead::read(text, *self.client.info())
     }
 
     #[inline]
@@ -187,8 +182,8 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             plan: route.plan,
             edits,
             destination: &route.cluster.destinations()[picked.index.0 as usize],
-            remote: self.client.state.remote_value(),
-            connection: &self.client.state.info,
+            remote: self.client.remote_value(),
+            connection: self.client.info(),
         };
         outgoing.write(&mut out).map(|()| out)
     }
@@ -211,7 +206,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
 
     #[inline]
     fn connection(&self) -> ConnectionInfo {
-        self.client.state.info
+        *self.client.info()
     }
 
     #[inline]
@@ -367,14 +362,20 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             picked,
         } = final_head;
         let is_last = !self.request.is_persistent() || is_stopped || self.client.is_closing();
-        let Client { output, state, .. } = &mut *self.client;
+        let Client {
+            output,
+            state,
+            record,
+            ..
+        } = &mut *self.client;
+        let info = || record.as_ref().map_or(state.info, |record| *record.info());
         let mut outgoing = ForClient {
             plan: route.plan,
             connection: match is_last {
                 true => OutgoingConnection::Close,
                 false => OutgoingConnection::Default,
             },
-            shown: filtering.shown(route, || state.info),
+            shown: filtering.shown(route, info),
             key: route.new_key(picked),
         };
         if let Some(plan) = &route.plan.trailers {

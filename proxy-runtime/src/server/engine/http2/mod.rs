@@ -80,7 +80,7 @@ impl<'c> Http2Downstream<'c> {
         if parts.method == HttpMethod::CONNECT || classes.contains(FieldClass::Expect) {
             return None;
         }
-        let head = HttpHead::with_classes(parts, client.record.connection.info, classes);
+        let head = HttpHead::with_classes(parts, *client.record.info(), classes);
         let body = body_kind_of(&head, client.body.is_none()).ok()?;
         Some(Self {
             client,
@@ -178,7 +178,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             route: route.route,
             plan: route.plan,
             framing: self.framing,
-            remote: self.client.record.connection.remote_value(),
+            remote: self.client.record.remote_value(),
         };
         let destination = &route.cluster.destinations()[picked.index.0 as usize];
         request.write(destination, &mut out)?;
@@ -192,7 +192,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
 
     #[inline]
     fn connection(&self) -> ConnectionInfo {
-        self.client.record.connection.info
+        *self.client.record.info()
     }
 
     #[inline]

@@ -95,6 +95,7 @@ impl Bench {
         let address = listener.local_addr().unwrap();
         let socket = Socket {
             rules: Default::default(),
+            proxy_protocol: None,
             listener,
             #[cfg(feature = "tls")]
             tls: None,
