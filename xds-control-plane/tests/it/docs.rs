@@ -160,7 +160,7 @@ async fn the_bootstrap_is_one_that_envoy_takes() {
     peers::output(command).await.expect_success();
 }
 
-/// Without the option each acknowledgement carries the node, with the extensions of its Envoy: 61 KB.
+/// Each acknowledgement would carry the node with the extensions of its Envoy otherwise: 61 KB.
 #[test]
 fn bootstraps_of_all_pages_send_the_node_once() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
