@@ -267,15 +267,21 @@ impl ClusterState {
 
     /// True if a request with this bond may go to no other destination: its key names the one that it
     /// has, and the failure policy rejects keys without their destination.
+    #[inline]
     pub(crate) fn is_bound(&self, cluster: &Cluster, bond: Bond) -> bool {
-        bond == Bond::Kept
-            && self.rules.affinity.as_ref().is_some_and(|affinity| {
-                let reject = || affinity.reject(KeyFailure::Unavailable, cluster);
-                contained_call(reject).is_ok_and(|rejected| rejected.is_some())
-            })
+        bond == Bond::Kept && self.rejects_unavailable(cluster)
+    }
+
+    #[cold]
+    fn rejects_unavailable(&self, cluster: &Cluster) -> bool {
+        self.rules.affinity.as_ref().is_some_and(|affinity| {
+            let reject = || affinity.reject(KeyFailure::Unavailable, cluster);
+            contained_call(reject).is_ok_and(|rejected| rejected.is_some())
+        })
     }
 
     /// The same with another policy than the cluster's.
+    #[inline]
     pub(crate) fn pick_by(
         &self,
         policy: &dyn LoadBalancer,

@@ -51,20 +51,19 @@ impl ExchangePlan {
         service: &ProxyService,
         generation: &Generation,
         route: (RouteIndex, Option<ClusterIndex>),
-        (parts, classes): (&Parts, ClassSet),
+        head: &HttpHead<'_>,
         body: &B,
     ) -> Option<Self> {
         #[cfg(test)]
         if exchange::lane::is_declined() {
             return None;
         }
-        let head = HttpHead::of_classes(parts, classes);
-        typed::written_target(&head)?;
-        let kind = body_kind_of(&head, body.is_end_stream()).ok()?;
-        let framing = typed::framing(&head, kind);
-        let method = Method::of(head.method_value());
+        typed::written_target(head)?;
+        let kind = body_kind_of(head, body.is_end_stream()).ok()?;
+        let framing = typed::framing(head, kind);
+        let (method, classes) = (Method::of(head.method_value()), head.classes());
         let asked = (method, classes, framing);
-        let (_, chosen) = ResolvedRoute::of_route(service, generation, route, &head, asked)?;
+        let (_, chosen) = ResolvedRoute::of_route(service, generation, route, head, asked)?;
         Some(Self {
             chosen,
             method,
@@ -157,9 +156,9 @@ mod tests {
         let service = proxy.service();
         let generation = service.shared().load_full();
         let (parts, body) = Request::new(ProxyRequestBody::empty()).into_parts();
-        let head = (&parts, ClassSet::EMPTY);
-        let plan =
-            ExchangePlan::of(&service, &generation, (RouteIndex(0), None), head, &body).unwrap();
+        let head = HttpHead::new(&parts);
+        let route = (RouteIndex(0), None);
+        let plan = ExchangePlan::of(&service, &generation, route, &head, &body).unwrap();
         let origin = RequestOrigin {
             service,
             generation,

@@ -239,9 +239,8 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
     let classes = head.classes();
     if upgrade.is_none() {
         let (service, generation) = (context.service(), context.generation());
-        let head = (&parts, classes);
         let route = (context.index(), context.assigned());
-        let plan = ExchangePlan::of(service, generation, route, head, &body);
+        let plan = ExchangePlan::of(service, generation, route, &head, &body);
         if let Some(plan) = plan {
             let origin = context.into_origin();
             return RouteFuture::exchange(plan.begin(origin, parts, body));

@@ -84,15 +84,13 @@ where
         }
         return Layered::forward(context, layers.service(), parts, body, upgrade, recorder);
     }
-    let classes = classes.unwrap_or_else(|| HttpHead::new(&parts).classes());
+    let head = match classes {
+        Some(classes) => HttpHead::of_classes(&parts, classes),
+        None => HttpHead::new(&parts),
+    };
+    let classes = head.classes();
     if upgrade.is_none()
-        && let Some(plan) = ExchangePlan::of(
-            service,
-            &generation,
-            (index, None),
-            (&parts, classes),
-            &body,
-        )
+        && let Some(plan) = ExchangePlan::of(service, &generation, (index, None), &head, &body)
     {
         let origin = RequestOrigin {
             service: service.clone(),

@@ -119,7 +119,7 @@ pub(super) fn check_route(
 ///
 /// It takes only paths that have one reading.
 pub(crate) fn check_path(route: &Route, path: &str) -> Result<(), ForwardError> {
-    strict_path::check(route, path).map_err(|reason| {
+    strict_path::check(route, || path).map_err(|reason| {
         ForwardError::new(ForwardErrorKind::RequestRejected, StatusCode::BAD_REQUEST)
             .with_source(reason)
     })

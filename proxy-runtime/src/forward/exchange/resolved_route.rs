@@ -89,7 +89,7 @@ impl<'a> ResolvedRoute<'a> {
         let route = snapshot.route_at(index);
         let route_state = generation.route(index);
         let plan = route_state.inner_plan();
-        if route_state.rejection().is_some() || strict_path::check(route, head.path()).is_err() {
+        if route_state.rejection().is_some() || strict_path::check(route, || head.path()).is_err() {
             return None;
         }
         let method = match plan.changes_method {
