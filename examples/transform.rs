@@ -35,7 +35,7 @@ fn cache_for(entry: &TransformConfig) -> Result<Arc<dyn Filter>, String> {
     Ok(Arc::new(CacheFor(value)))
 }
 
-/// Nothing below `/private` is kept, whatever its route says.
+/// Forbids to keep what is below `/private`, whatever its route says.
 fn private(route: &Route) -> Vec<Arc<dyn Filter>> {
     let path = route.config().r#match.path.as_deref().unwrap_or_default();
     let is_private = path.starts_with("/private");

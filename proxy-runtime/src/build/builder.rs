@@ -148,9 +148,10 @@ impl ProxyBuilder {
     }
 
     /// Registers a transform: entries of a route's `Transforms` with this key, compared ignoring case.
-    /// `make` turns an entry into a [filter](crate::filter) of the route, or returns what is wrong with it. It runs with
-    /// each new configuration. The filters run after those of `Filters`, in the order of the list, and before the
-    /// built-in transforms. An entry with the key of a built-in transform is that one.
+    /// `make` turns an entry into a [filter](crate::filter) of the route, or returns what is wrong with
+    /// it. It runs with each new configuration. The filters run after those of `Filters`, in the order of
+    /// the list, and before the built-in transforms. An entry with the key of a built-in transform is
+    /// that one.
     ///
     /// `Transforms` are checked with [`compile_options`](Self::compile_options).
     pub fn transform<M>(mut self, key: impl Into<Arc<str>>, make: M) -> Self

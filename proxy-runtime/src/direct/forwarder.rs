@@ -34,8 +34,8 @@ pub struct ForwarderOptions {
     pub transform: Option<Arc<dyn Filter>>,
 }
 
-/// Sends requests to destinations that the caller names, without a configuration: YARP's `IHttpForwarder`. Bodies stream,
-/// protocols switch, and errors become responses, as for routes.
+/// Sends requests to destinations that the caller names, without a configuration: YARP's `IHttpForwarder`. Bodies
+/// stream, protocols switch, and errors become responses, as for routes.
 ///
 /// It keeps the connections of the last 1,024 destinations, counted by the text of their addresses.
 ///
@@ -110,8 +110,8 @@ impl Forwarder {
         Ok(service)
     }
 
-    /// Sends a request. Its [`ConnectionInfo`](crate::ConnectionInfo) among the extensions becomes `X-Forwarded-For`; the
-    /// [`ExchangeInfo`](crate::forward::ExchangeInfo) of the response tells an error.
+    /// Sends a request. Its [`ConnectionInfo`](crate::ConnectionInfo) among the extensions becomes `X-Forwarded-For`;
+    /// the [`ExchangeInfo`](crate::forward::ExchangeInfo) of the response tells an error.
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
 //! Parts of the proxy on their own, for programs that decide more themselves: a [`Forwarder`] sends requests to
-//! addresses that no configuration names, and [`Proxy::pick`](crate::Proxy::pick) finds a destination and sends nothing.
+//! addresses that no configuration names, and [`Proxy::pick`](crate::Proxy::pick) finds a destination and sends
+//! nothing.
 
 mod forwarder;
 mod pick;
