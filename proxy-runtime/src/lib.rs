@@ -89,7 +89,7 @@ pub use proxy_model;
 
 pub use self::build::{Driver, ProxyBuilder};
 pub use self::connection::{ClientCertificate, ConnectionInfo};
-pub use self::error::{ForwardError, ForwardErrorKind, Side};
+pub use self::error::{Cause, ForwardError, ForwardErrorKind, Side};
 #[cfg(feature = "metrics")]
 pub use self::prometheus::ProxyCollector;
 pub use self::proxy::{Proxy, ProxyService};

@@ -40,6 +40,7 @@ mod server_metrics;
 mod source_metrics;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use std::fmt;
 use std::sync::Arc;

@@ -35,6 +35,7 @@ type Label<'a> = (&'static str, &'a str);
 /// | `http_client_request_duration_seconds` | histogram | `cluster`, and those of HTTP below |
 /// | `http_server_active_requests` | gauge | |
 /// | `proxy_errors_total` | counter | `cluster`, `error_type` |
+/// | `proxy_failures_total` | counter | `cluster`, `cause`, `side` |
 /// | `proxy_config_generation` | gauge | |
 /// | `proxy_config_reload_total` | counter | `result` |
 /// | `proxy_policy_decisions_total` | counter | `kind`, `policy`, `outcome` |
@@ -210,6 +211,28 @@ impl Page<'_, '_> {
             for (kind, errors) in errors.iter() {
                 let labels = [("cluster", cluster), ("error_type", kind.as_str())];
                 count(&mut family, &labels, &errors)?;
+            }
+        }
+        self.causes()
+    }
+
+    fn causes(&mut self) -> fmt::Result {
+        let (shared, generation) = (self.shared, self.generation);
+        let help =
+            "Failed requests and rejections by their cause, and the side that is responsible.";
+        let mut family = self.family("proxy_failures", help, MetricType::Counter)?;
+        let unrouted = ("", &shared.metrics().errors);
+        let clusters = generation
+            .clusters()
+            .map(|(cluster, state)| (cluster.id().as_str(), &state.live().metrics().errors));
+        for (cluster, errors) in std::iter::once(unrouted).chain(clusters) {
+            for (cause, failures) in errors.causes() {
+                let labels = [
+                    ("cluster", cluster),
+                    ("cause", cause.as_str()),
+                    ("side", cause.side().as_str()),
+                ];
+                count(&mut family, &labels, &failures)?;
             }
         }
         Ok(())

@@ -56,10 +56,21 @@ async fn all_is_not_well_while_every_request_fails() {
     let (state, said) = sentence(&admin);
     assert_eq!(state, "down");
     assert!(
-        said.starts_with("Down: dead (the connection cannot be opened: "),
+        said.starts_with("Down: dead (3 of 3 requests failed: connection refused)"),
         "{said}"
     );
-    assert!(said.contains("refused"), "{said}");
+    let overview = json(&admin, "/api/v1/overview");
+    let concern = &overview["concerns"][0];
+    assert_eq!(concern["kind"], "cluster");
+    assert_eq!(concern["id"], "dead");
+    assert_eq!(concern["state"], "down");
+    assert_eq!(concern["cause"], "connection_refused");
+    assert_eq!(concern["side"], "destination");
+    let problems = json(&admin, "/api/v1/problems");
+    let problem = &problems["problems"][0];
+    assert_eq!(problem["code"], "connection_refused");
+    assert_eq!(problem["pointer"], "/Clusters/dead");
+    assert_eq!(problem["severity"], "error");
     let cluster = json(&admin, "/api/v1/clusters/dead");
     assert_eq!(cluster["failing"]["failures"], 3);
     assert_eq!(cluster["failing"]["requests"], 3);
@@ -76,7 +87,7 @@ async fn a_cluster_without_destinations_is_down_once_it_is_asked() {
     assert_eq!(get(&proxy, "/none").await, 503);
     let (state, said) = sentence(&admin);
     assert_eq!(state, "down");
-    assert_eq!(said, "Down: none (no destination is available).");
+    assert_eq!(said, "Down: none (1 of 1 requests failed: no destination).");
     // It has one now, of which nothing is known.
     let repaired = TWO.replace(
         r#""none": {}"#,
@@ -122,7 +133,7 @@ async fn one_of_two_destinations_that_fails_is_partly_down() {
     let (state, said) = sentence(&admin);
     assert_eq!(state, "degraded");
     assert!(
-        said.starts_with("Partly down: dead (1 of 2 failing: the connection"),
+        said.starts_with("Partly down: dead (1 of 2 failing: connection refused"),
         "{said}"
     );
 }

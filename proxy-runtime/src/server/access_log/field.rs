@@ -30,6 +30,7 @@ pub(super) enum LogField {
     Cluster,
     Destination,
     Error,
+    Cause,
     Rejection,
     UserAgent,
 }
@@ -51,7 +52,7 @@ pub(super) struct Milliseconds(pub(super) Duration);
 
 impl LogField {
     /// All fields, in the order of JSON.
-    pub(super) const ALL: [Self; 19] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::Time,
         Self::Remote,
         Self::Scheme,
@@ -69,6 +70,7 @@ impl LogField {
         Self::Cluster,
         Self::Destination,
         Self::Error,
+        Self::Cause,
         Self::Rejection,
         Self::UserAgent,
     ];
@@ -93,6 +95,7 @@ impl LogField {
             Self::Cluster => "cluster",
             Self::Destination => "destination",
             Self::Error => "error",
+            Self::Cause => "cause",
             Self::Rejection => "refusal",
             Self::UserAgent => "user_agent",
         }
@@ -128,6 +131,7 @@ impl LogField {
             Self::Cluster => foreign(exchange?.cluster()?.as_str().as_bytes()),
             Self::Destination => foreign(exchange?.destination()?.as_str().as_bytes()),
             Self::Error => plain(record.error()?.as_str()),
+            Self::Cause => plain(record.cause()?.as_str()),
             Self::Rejection => plain(record.rejection?),
             Self::UserAgent => foreign(record.user_agent?),
         }

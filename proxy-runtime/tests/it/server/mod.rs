@@ -6,6 +6,8 @@
 mod affinity;
 mod again;
 mod bytes;
+#[cfg(all(feature = "admin", feature = "http2", feature = "tls"))]
+mod causes;
 #[cfg(all(feature = "http2", feature = "tls"))]
 mod client_certificates;
 mod crowds;
