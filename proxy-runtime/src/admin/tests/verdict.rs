@@ -80,6 +80,43 @@ async fn all_is_not_well_while_every_request_fails() {
     assert_eq!(proxy.overview().clusters_failing, 1);
 }
 
+#[test]
+fn metrics_are_compressed_for_those_who_take_it() {
+    use std::io::Read as _;
+
+    let (_, admin) = proxy_of(&TWO.replace("PORT", "1"));
+    let ask = |encoding: &str| {
+        let request = Request::get("/metrics")
+            .header(HOST, "localhost")
+            .header("accept-encoding", encoding);
+        admin.respond(&request.body(()).unwrap())
+    };
+    let plain = ask("identity, gzip;q=0");
+    assert!(!plain.headers().contains_key("content-encoding"));
+    let packed = ask("deflate, gzip;q=0.9");
+    assert_eq!(packed.headers()["content-encoding"], "gzip");
+    assert_eq!(packed.headers()["vary"], "Accept-Encoding");
+    assert!(packed.body().len() < plain.body().len());
+    let mut text = String::new();
+    let mut decoder = flate2::read::GzDecoder::new(&packed.body()[..]);
+    decoder.read_to_string(&mut text).unwrap();
+    assert_eq!(text.as_bytes(), &plain.body()[..]);
+}
+
+#[test]
+fn an_explained_request_can_have_a_client() {
+    let (_, admin) = proxy_of(&TWO.replace("PORT", "1"));
+    let explained = json(
+        &admin,
+        "/api/v1/explain?url=http://a.example/dead&remote=192.0.2.7",
+    );
+    let headers = explained["forwarded"]["headers"].to_string();
+    assert!(
+        headers.contains(r#"["X-Forwarded-For","192.0.2.7"]"#),
+        "{headers}"
+    );
+}
+
 #[tokio::test]
 async fn a_cluster_without_destinations_is_down_once_it_is_asked() {
     let (proxy, admin) = proxy_of(&TWO.replace("PORT", "1"));
