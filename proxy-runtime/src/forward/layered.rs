@@ -242,8 +242,8 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
     let classes = head.classes();
     if upgrade.is_none() {
         let (service, generation) = (context.service(), context.generation());
-        let head = (&parts, classes);
-        let plan = ExchangePlan::of(service, generation, context.index(), head, &body);
+        let route = (context.index(), context.assigned());
+        let plan = ExchangePlan::of(service, generation, route, &head, &body);
         if let Some(plan) = plan {
             let origin = context.into_origin();
             return RouteFuture::exchange(plan.begin(origin, parts, body));
@@ -261,6 +261,7 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
             service: context.service(),
             generation: context.generation(),
             index: context.index(),
+            assigned: context.assigned(),
             head: &head,
             started: context.started(),
         };

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
-use proxy_model::compiled::{Route, RouteIndex};
+use proxy_model::compiled::{ClusterIndex, Route, RouteIndex};
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -84,9 +84,13 @@ where
         }
         return Layered::forward(context, layers.service(), parts, body, upgrade, recorder);
     }
-    let classes = classes.unwrap_or_else(|| HttpHead::new(&parts).classes());
+    let head = match classes {
+        Some(classes) => HttpHead::of_classes(&parts, classes),
+        None => HttpHead::new(&parts),
+    };
+    let classes = head.classes();
     if upgrade.is_none()
-        && let Some(plan) = ExchangePlan::of(service, &generation, index, (&parts, classes), &body)
+        && let Some(plan) = ExchangePlan::of(service, &generation, (index, None), &head, &body)
     {
         let origin = RequestOrigin {
             service: service.clone(),
@@ -107,6 +111,7 @@ where
             service: &service,
             generation: &generation,
             index,
+            assigned: None,
             head: &head,
             started,
         };
@@ -122,6 +127,8 @@ pub(super) struct Routed<'a> {
     pub(super) service: &'a ProxyService,
     pub(super) generation: &'a Arc<Generation>,
     pub(super) index: RouteIndex,
+    /// The cluster that a layer has assigned, in place of the route's.
+    pub(super) assigned: Option<ClusterIndex>,
     pub(super) head: &'a HttpHead<'a>,
     /// When the request began.
     pub(super) started: Instant,
@@ -223,7 +230,13 @@ impl<'a> Routed<'a> {
         let route = self.route();
         let random = self.service.shared().random();
         let snapshot = self.generation.snapshot();
-        let index = plan::find_cluster(route, self.state(), snapshot, self.head, random)?;
+        let index = plan::find_cluster(
+            route,
+            self.state(),
+            (snapshot, self.assigned),
+            self.head,
+            random,
+        )?;
         let cluster = snapshot.cluster_at(index);
         let state = self.generation.cluster(index);
         recorder.assigned(cluster.id(), state);

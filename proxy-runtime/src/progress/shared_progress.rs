@@ -31,6 +31,12 @@ impl SharedProgress {
         }
     }
 
+    /// Ends the exchange at this time, whatever its progress.
+    pub(crate) fn ending_at(mut self, end: Option<Instant>) -> Self {
+        self.activity = self.activity.ending_at(end);
+        self
+    }
+
     /// The count of requests in flight at the destination.
     pub(crate) fn in_flight(&self) -> &InFlight {
         &self.in_flight

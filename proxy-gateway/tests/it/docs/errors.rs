@@ -109,7 +109,7 @@ async fn what_is_not_honoured_is_listed_and_marked() {
     let table = page
         .tables
         .iter()
-        .find(|table| table.header == ["key", "what happens"]);
+        .find(|table| table.header == ["key", "what happens", "why"]);
     let listed = table
         .unwrap()
         .rows

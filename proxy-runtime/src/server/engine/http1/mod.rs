@@ -81,6 +81,8 @@ impl<'c, T: Transport> Http1Downstream<'c, T> {
     /// Forwards the request.
     ///
     /// Cancel-safe: if dropped, the request is cancelled at the destination.
+    // The future is made where it is kept; otherwise it would be moved there, twice.
+    #[inline(always)]
     pub(crate) fn forward(self, engine: &Engine) -> impl Future<Output = Forwarded> {
         exchange::forward(self, engine.service(), engine.current())
     }
@@ -115,7 +117,7 @@ impl<T: Transport> Headed for Http1Downstream<'_, T> {
             state,
             ..
         } = &*self.client;
-        RequestView::new(input.filled(), self.request, table, state.info.tls)
+        RequestView::of_connection(input.filled(), self.request, table, &state.info)
     }
 }
 
@@ -145,7 +147,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     }
 
     fn sent_head(&self, text: &[u8]) -> Option<SentHead> {
-        SentHead::read(text, self.client.state.info.tls)
+        SentHead::read(text, self.client.state.info)
     }
 
     #[inline]
@@ -366,7 +368,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         } = final_head;
         let is_last = !self.request.is_persistent() || is_stopped || self.client.is_closing();
         let Client { output, state, .. } = &mut *self.client;
-        let outgoing = ForClient {
+        let mut outgoing = ForClient {
             plan: route.plan,
             connection: match is_last {
                 true => OutgoingConnection::Close,
@@ -379,7 +381,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             download.change_trailers(plan, status, self.request.accepts_trailers());
         }
         let Http1Connection { io, input, .. } = connection;
-        download.begin(response, status, input, output, outgoing)?;
+        download.begin(response, status, input, output, &mut outgoing)?;
         if !download.has_all() && input.is_empty() && io.may_be_readable() {
             let looked = download.look_behind_head(cx, (io, input), output);
             looked.map_err(|()| ResponseFailure::BrokenBody(status))?;
