@@ -14,14 +14,14 @@ use super::Cause;
 /// Two values are equal if their kinds are: the cause is a detail of the kind.
 #[derive(Clone, Copy)]
 pub struct ForwardErrorKind {
-    kind: Kind,
+    kind: KindName,
     cause: Cause,
 }
 
 /// The kind without its cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-enum Kind {
+enum KindName {
     Request,
     RequestTimedOut,
     RequestCanceled,
@@ -53,51 +53,51 @@ enum Kind {
 )]
 impl ForwardErrorKind {
     /// Connecting, sending the head, or receiving the response's head failed.
-    pub const Request: Self = Self::of(Kind::Request);
+    pub const Request: Self = Self::of(KindName::Request);
     /// Connecting, sending the head, or receiving the response's head timed out.
-    pub const RequestTimedOut: Self = Self::of(Kind::RequestTimedOut);
+    pub const RequestTimedOut: Self = Self::of(KindName::RequestTimedOut);
     /// The client disconnected, or the caller cancelled, before the response's head arrived.
-    pub const RequestCanceled: Self = Self::of(Kind::RequestCanceled);
+    pub const RequestCanceled: Self = Self::of(KindName::RequestCanceled);
     /// The upload was cancelled.
-    pub const RequestBodyCanceled: Self = Self::of(Kind::RequestBodyCanceled);
+    pub const RequestBodyCanceled: Self = Self::of(KindName::RequestBodyCanceled);
     /// Reading the request's body from the client failed.
-    pub const RequestBodyClient: Self = Self::of(Kind::RequestBodyClient);
+    pub const RequestBodyClient: Self = Self::of(KindName::RequestBodyClient);
     /// Writing the request's body to the destination failed.
-    pub const RequestBodyDestination: Self = Self::of(Kind::RequestBodyDestination);
+    pub const RequestBodyDestination: Self = Self::of(KindName::RequestBodyDestination);
     /// The response's head could not be passed on.
-    pub const ResponseHeaders: Self = Self::of(Kind::ResponseHeaders);
+    pub const ResponseHeaders: Self = Self::of(KindName::ResponseHeaders);
     /// The download was cancelled.
-    pub const ResponseBodyCanceled: Self = Self::of(Kind::ResponseBodyCanceled);
+    pub const ResponseBodyCanceled: Self = Self::of(KindName::ResponseBodyCanceled);
     /// Writing the response's body to the client failed.
-    pub const ResponseBodyClient: Self = Self::of(Kind::ResponseBodyClient);
+    pub const ResponseBodyClient: Self = Self::of(KindName::ResponseBodyClient);
     /// Reading the response's body from the destination failed.
-    pub const ResponseBodyDestination: Self = Self::of(Kind::ResponseBodyDestination);
+    pub const ResponseBodyDestination: Self = Self::of(KindName::ResponseBodyDestination);
     /// An upgraded stream was cancelled while it sent to the destination.
-    pub const UpgradeRequestCanceled: Self = Self::of(Kind::UpgradeRequestCanceled);
+    pub const UpgradeRequestCanceled: Self = Self::of(KindName::UpgradeRequestCanceled);
     /// Reading an upgraded stream from the client failed.
-    pub const UpgradeRequestClient: Self = Self::of(Kind::UpgradeRequestClient);
+    pub const UpgradeRequestClient: Self = Self::of(KindName::UpgradeRequestClient);
     /// Writing an upgraded stream to the destination failed.
-    pub const UpgradeRequestDestination: Self = Self::of(Kind::UpgradeRequestDestination);
+    pub const UpgradeRequestDestination: Self = Self::of(KindName::UpgradeRequestDestination);
     /// An upgraded stream was cancelled while it sent to the client.
-    pub const UpgradeResponseCanceled: Self = Self::of(Kind::UpgradeResponseCanceled);
+    pub const UpgradeResponseCanceled: Self = Self::of(KindName::UpgradeResponseCanceled);
     /// Writing an upgraded stream to the client failed.
-    pub const UpgradeResponseClient: Self = Self::of(Kind::UpgradeResponseClient);
+    pub const UpgradeResponseClient: Self = Self::of(KindName::UpgradeResponseClient);
     /// Reading an upgraded stream from the destination failed.
-    pub const UpgradeResponseDestination: Self = Self::of(Kind::UpgradeResponseDestination);
+    pub const UpgradeResponseDestination: Self = Self::of(KindName::UpgradeResponseDestination);
     /// No destination was available.
-    pub const NoAvailableDestinations: Self = Self::of(Kind::NoAvailableDestinations);
+    pub const NoAvailableDestinations: Self = Self::of(KindName::NoAvailableDestinations);
     /// The request to the destination could not be built.
-    pub const RequestCreation: Self = Self::of(Kind::RequestCreation);
+    pub const RequestCreation: Self = Self::of(KindName::RequestCreation);
     /// An upgraded stream was idle for too long.
-    pub const UpgradeActivityTimeout: Self = Self::of(Kind::UpgradeActivityTimeout);
+    pub const UpgradeActivityTimeout: Self = Self::of(KindName::UpgradeActivityTimeout);
     /// The request belongs to none of the route's partitions.
-    pub const NoPartition: Self = Self::of(Kind::NoPartition);
+    pub const NoPartition: Self = Self::of(KindName::NoPartition);
     /// A filter, a layer or a load balancing policy of the program failed.
-    pub const Extension: Self = Self::of(Kind::Extension);
+    pub const Extension: Self = Self::of(KindName::Extension);
     /// The request has come back to the proxy that forwarded it.
-    pub const LoopDetected: Self = Self::of(Kind::LoopDetected);
+    pub const LoopDetected: Self = Self::of(KindName::LoopDetected);
     /// The request is malformed, or asks for an upgrade that the cluster cannot carry.
-    pub const RequestRejected: Self = Self::of(Kind::RequestRejected);
+    pub const RequestRejected: Self = Self::of(KindName::RequestRejected);
 }
 
 impl ForwardErrorKind {
@@ -128,7 +128,7 @@ impl ForwardErrorKind {
         Self::RequestRejected,
     ];
 
-    const fn of(kind: Kind) -> Self {
+    const fn of(kind: KindName) -> Self {
         Self {
             kind,
             cause: kind.usual_cause(),
@@ -148,7 +148,7 @@ impl ForwardErrorKind {
     #[must_use]
     pub(crate) fn told(self, status: StatusCode) -> Self {
         match self.kind {
-            Kind::RequestBodyClient if self.cause == Cause::BodyBroken => {
+            KindName::RequestBodyClient if self.cause == Cause::BodyBroken => {
                 self.because(Cause::of_body(status))
             }
             _ => self,
@@ -168,61 +168,61 @@ impl ForwardErrorKind {
     /// The name, as YARP spells it if YARP has it, for logs and metrics.
     pub const fn as_str(self) -> &'static str {
         match self.kind {
-            Kind::Request => "Request",
-            Kind::RequestTimedOut => "RequestTimedOut",
-            Kind::RequestCanceled => "RequestCanceled",
-            Kind::RequestBodyCanceled => "RequestBodyCanceled",
-            Kind::RequestBodyClient => "RequestBodyClient",
-            Kind::RequestBodyDestination => "RequestBodyDestination",
-            Kind::ResponseHeaders => "ResponseHeaders",
-            Kind::ResponseBodyCanceled => "ResponseBodyCanceled",
-            Kind::ResponseBodyClient => "ResponseBodyClient",
-            Kind::ResponseBodyDestination => "ResponseBodyDestination",
-            Kind::UpgradeRequestCanceled => "UpgradeRequestCanceled",
-            Kind::UpgradeRequestClient => "UpgradeRequestClient",
-            Kind::UpgradeRequestDestination => "UpgradeRequestDestination",
-            Kind::UpgradeResponseCanceled => "UpgradeResponseCanceled",
-            Kind::UpgradeResponseClient => "UpgradeResponseClient",
-            Kind::UpgradeResponseDestination => "UpgradeResponseDestination",
-            Kind::NoAvailableDestinations => "NoAvailableDestinations",
-            Kind::RequestCreation => "RequestCreation",
-            Kind::UpgradeActivityTimeout => "UpgradeActivityTimeout",
-            Kind::NoPartition => "NoPartition",
-            Kind::Extension => "Extension",
-            Kind::LoopDetected => "LoopDetected",
-            Kind::RequestRejected => "RequestRejected",
+            KindName::Request => "Request",
+            KindName::RequestTimedOut => "RequestTimedOut",
+            KindName::RequestCanceled => "RequestCanceled",
+            KindName::RequestBodyCanceled => "RequestBodyCanceled",
+            KindName::RequestBodyClient => "RequestBodyClient",
+            KindName::RequestBodyDestination => "RequestBodyDestination",
+            KindName::ResponseHeaders => "ResponseHeaders",
+            KindName::ResponseBodyCanceled => "ResponseBodyCanceled",
+            KindName::ResponseBodyClient => "ResponseBodyClient",
+            KindName::ResponseBodyDestination => "ResponseBodyDestination",
+            KindName::UpgradeRequestCanceled => "UpgradeRequestCanceled",
+            KindName::UpgradeRequestClient => "UpgradeRequestClient",
+            KindName::UpgradeRequestDestination => "UpgradeRequestDestination",
+            KindName::UpgradeResponseCanceled => "UpgradeResponseCanceled",
+            KindName::UpgradeResponseClient => "UpgradeResponseClient",
+            KindName::UpgradeResponseDestination => "UpgradeResponseDestination",
+            KindName::NoAvailableDestinations => "NoAvailableDestinations",
+            KindName::RequestCreation => "RequestCreation",
+            KindName::UpgradeActivityTimeout => "UpgradeActivityTimeout",
+            KindName::NoPartition => "NoPartition",
+            KindName::Extension => "Extension",
+            KindName::LoopDetected => "LoopDetected",
+            KindName::RequestRejected => "RequestRejected",
         }
     }
 
     /// The description in a sentence.
     pub(crate) const fn meaning(self) -> &'static str {
         match self.kind {
-            Kind::Request => "the destination could not be reached or did not answer",
-            Kind::RequestTimedOut => "the destination did not answer in time",
-            Kind::RequestCanceled => "the request was cancelled",
-            Kind::RequestBodyCanceled => "the upload was cancelled",
-            Kind::RequestBodyClient => "the client did not send its whole request",
-            Kind::RequestBodyDestination => "the destination did not take the request",
-            Kind::ResponseHeaders => "the response head cannot be passed on",
-            Kind::ResponseBodyCanceled => "the download was cancelled",
-            Kind::ResponseBodyClient => "the client did not take the response",
-            Kind::ResponseBodyDestination => "the destination did not send its whole response",
-            Kind::UpgradeRequestCanceled | Kind::UpgradeResponseCanceled => {
+            KindName::Request => "the destination could not be reached or did not answer",
+            KindName::RequestTimedOut => "the destination did not answer in time",
+            KindName::RequestCanceled => "the request was cancelled",
+            KindName::RequestBodyCanceled => "the upload was cancelled",
+            KindName::RequestBodyClient => "the client did not send its whole request",
+            KindName::RequestBodyDestination => "the destination did not take the request",
+            KindName::ResponseHeaders => "the response head cannot be passed on",
+            KindName::ResponseBodyCanceled => "the download was cancelled",
+            KindName::ResponseBodyClient => "the client did not take the response",
+            KindName::ResponseBodyDestination => "the destination did not send its whole response",
+            KindName::UpgradeRequestCanceled | KindName::UpgradeResponseCanceled => {
                 "the upgraded stream was cancelled"
             }
-            Kind::UpgradeRequestClient | Kind::UpgradeResponseClient => {
+            KindName::UpgradeRequestClient | KindName::UpgradeResponseClient => {
                 "the upgraded stream broke at the client's side"
             }
-            Kind::UpgradeRequestDestination | Kind::UpgradeResponseDestination => {
+            KindName::UpgradeRequestDestination | KindName::UpgradeResponseDestination => {
                 "the upgraded stream broke at the destination's side"
             }
-            Kind::NoAvailableDestinations => "no destination is available",
-            Kind::RequestCreation => "the request to the destination cannot be built",
-            Kind::UpgradeActivityTimeout => "the upgraded stream was idle for too long",
-            Kind::NoPartition => "the request belongs to no partition of the route",
-            Kind::Extension => "a filter, a layer or a policy of the program failed",
-            Kind::LoopDetected => "the request has come back to the proxy",
-            Kind::RequestRejected => {
+            KindName::NoAvailableDestinations => "no destination is available",
+            KindName::RequestCreation => "the request to the destination cannot be built",
+            KindName::UpgradeActivityTimeout => "the upgraded stream was idle for too long",
+            KindName::NoPartition => "the request belongs to no partition of the route",
+            KindName::Extension => "a filter, a layer or a policy of the program failed",
+            KindName::LoopDetected => "the request has come back to the proxy",
+            KindName::RequestRejected => {
                 "the client asks for what is malformed or what the cluster has no way for"
             }
         }
@@ -234,7 +234,7 @@ impl ForwardErrorKind {
     }
 }
 
-impl Kind {
+impl KindName {
     /// The cause of errors of which nothing else is known.
     const fn usual_cause(self) -> Cause {
         match self {
