@@ -93,7 +93,7 @@ pub use self::build::{Driver, ProxyBuilder};
 pub use self::connection::{
     ClientCertificate, ClientField, ConnectionInfo, Network, NetworkError, TrustedProxies,
 };
-pub use self::error::{ForwardError, ForwardErrorKind, Side};
+pub use self::error::{Cause, ForwardError, ForwardErrorKind, Side};
 #[cfg(feature = "metrics")]
 pub use self::prometheus::ProxyCollector;
 pub use self::proxy::{ClusterChange, ClusterChanges, Proxy, ProxyService};

@@ -1,20 +1,41 @@
 //! `/api/v1/explain`: the explanation of a request given by query parameters.
 
+use std::net::{IpAddr, SocketAddr};
+
 use http::StatusCode;
 
 use super::AdminState;
 use super::query::Query;
 use super::respond::AdminResponse;
+use crate::connection::ConnectionInfo;
 use crate::explain::{ParsedRequest, request_from_text};
 
 pub(super) fn answer(admin: &AdminState, query: &Query) -> AdminResponse {
     match asked(admin, query) {
         Ok(asked) => {
-            let decide = |parts: &_, connection| admin.proxy.explain(parts, connection);
+            let remote = match query.get("remote").map(client).transpose() {
+                Ok(remote) => remote,
+                Err(message) => return AdminResponse::error(StatusCode::BAD_REQUEST, &message),
+            };
+            let decide = |parts: &_, mut connection: ConnectionInfo| {
+                connection.remote = remote;
+                admin.proxy.explain(parts, connection)
+            };
             AdminResponse::json(&asked.explain(decide))
         }
         Err(message) => AdminResponse::error(StatusCode::BAD_REQUEST, &message),
     }
+}
+
+/// Reads the address of a client, with or without a port.
+fn client(text: &str) -> Result<SocketAddr, String> {
+    let with_port = || text.parse().map(|address: IpAddr| (address, 0).into());
+    text.parse().or_else(|_| with_port()).map_err(|_| {
+        format!(
+            "`{}` is no address of a client; write `192.0.2.7` or `192.0.2.7:4711`",
+            text.escape_debug()
+        )
+    })
 }
 
 fn asked(admin: &AdminState, query: &Query) -> Result<ParsedRequest, String> {

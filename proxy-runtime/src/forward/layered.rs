@@ -18,7 +18,7 @@ use super::response as answer;
 use super::service::ResponseFuture;
 use super::upgrade::Upgrade;
 use crate::BoxError;
-use crate::error::{ForwardError, ForwardErrorKind};
+use crate::error::{Cause, ForwardError, ForwardErrorKind};
 use crate::exchange::body_limit;
 use crate::forward::RouteContext;
 use crate::head::{HttpHead, put_in_place};
@@ -137,6 +137,9 @@ impl Layered {
         recorder.responded(response.status());
         let told = response.extensions().get::<ExchangeInfo>();
         let error = told.and_then(ExchangeInfo::error);
+        if told.is_none() {
+            recorder.replied(Cause::of_reply(response.status()));
+        }
         if error.is_some() {
             recorder.failed_in_attempt();
         }

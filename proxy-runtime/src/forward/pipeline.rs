@@ -23,7 +23,7 @@ use super::send::Sending;
 use super::service::ResponseFuture;
 use super::upgrade::{Agreed, Upgrade};
 use crate::BoxError;
-use crate::error::ForwardError;
+use crate::error::{Cause, ForwardError};
 use crate::exchange::body_limit;
 use crate::extensions::RouteExtensions;
 use crate::filter::{FilterContext, Filters};
@@ -212,6 +212,7 @@ impl<'a> Routed<'a> {
         let handshake = match asked {
             Ok(RequestDecision::Forward(handshake)) => handshake,
             Ok(RequestDecision::Reply(response)) => {
+                recorder.replied(Cause::of_reply(response.status()));
                 let response = filtering.shown(*response, self.route().transforms());
                 return finish(response, recorder, None);
             }
@@ -331,7 +332,8 @@ impl<'a> Routed<'a> {
 }
 
 /// The response to a request that no route takes.
-fn reject(unrouted: &Unrouted, recorder: OpenRecorder) -> Response<ProxyBody> {
+fn reject(unrouted: &Unrouted, mut recorder: OpenRecorder) -> Response<ProxyBody> {
+    recorder.replied(Some(Cause::NoRoute));
     let response = match unrouted {
         Unrouted::NotFound => answer::own(StatusCode::NOT_FOUND, None),
         Unrouted::MethodNotAllowed(methods) => {

@@ -13,7 +13,7 @@ use super::request::{BodyKind, body_kind_of};
 use super::upgrade::Wish;
 use super::websocket;
 use crate::balance::Random;
-use crate::error::{Allowance, ForwardError, ForwardErrorKind};
+use crate::error::{Allowance, Cause, ForwardError, ForwardErrorKind};
 use crate::head::HttpHead;
 use crate::head::headers::parse_length;
 use crate::observe::targets;
@@ -78,7 +78,7 @@ pub(crate) fn find_cluster(
         .choose(route, snapshot, head, random)
         .map_err(|nowhere| match nowhere {
             Nowhere::NoCluster => ForwardError::new(
-                ForwardErrorKind::NoAvailableDestinations,
+                ForwardErrorKind::NoAvailableDestinations.because(Cause::NoCluster),
                 StatusCode::SERVICE_UNAVAILABLE,
             ),
             Nowhere::NoPartition(rejection) => {
@@ -105,10 +105,8 @@ pub(super) fn check_route(
             reason = %rejection,
             "every request of this route is rejected",
         );
-        return Err(ForwardError::new(
-            ForwardErrorKind::RequestCreation,
-            StatusCode::INTERNAL_SERVER_ERROR,
-        ));
+        let kind = ForwardErrorKind::RequestCreation.because(Cause::PolicyMissing);
+        return Err(ForwardError::new(kind, StatusCode::INTERNAL_SERVER_ERROR));
     }
     check_path(route, path)
 }

@@ -407,7 +407,13 @@ pub(super) fn broken(error: ExchangeError, progress: &SharedProgress) -> Forward
         true => End::Malformed,
         false => End::Closed,
     };
-    progress.upload.unanswered(end).with_source(error)
+    let mut failed = progress.upload.unanswered(end);
+    if let Some(cause) = error.cause()
+        && progress.upload.failure().is_none()
+    {
+        failed = failed.because(cause);
+    }
+    failed.with_source(error)
 }
 
 impl SharedSending {

@@ -7,7 +7,7 @@ use discovery_core::{
     DiscoverError, DiscoveredService, Discoverer, Discovery, Runner, ServiceOutcome,
 };
 use proxy_model::config::DestinationConfig;
-use proxy_runtime::ForwardErrorKind;
+use proxy_runtime::{Cause, ForwardErrorKind};
 
 use crate::common::{ConfigFile, output};
 use crate::docs::keys::is_marked_not_yet;
@@ -57,6 +57,20 @@ fn every_error_is_explained_and_no_other() {
     });
     let contradicted: Vec<_> = unused.iter().filter(|kind| made.contains(**kind)).collect();
     assert!(contradicted.is_empty(), "{contradicted:?} may well occur");
+}
+
+#[test]
+fn the_table_of_causes_is_that_of_the_code() {
+    let page = page("troubleshooting.md");
+    let rows = page.table("Causes", "cause").rows.iter();
+    let listed: Vec<_> = rows
+        .map(|row| (code(&row[0])[0].to_owned(), row[1].clone(), row[2].clone()))
+        .collect();
+    let causes = Cause::ALL.iter().map(|cause| {
+        let (name, side) = (cause.as_str().to_owned(), cause.side().as_str().to_owned());
+        (name, side, format!("{}.", cause.meaning()))
+    });
+    assert_eq!(listed, causes.collect::<Vec<_>>());
 }
 
 /// A configuration with all parts that this version accepts and does not honour.

@@ -287,6 +287,7 @@ impl<'a> ResolvedRoute<'a> {
                 .map(|destination| destination.id().clone()),
             upstream,
             error: None,
+            reply: None,
             time_to_head: None,
             read_timeout: Some(ClientReadLimit::new(
                 self.cluster.upstream().activity_timeout(),
