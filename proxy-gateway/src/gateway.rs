@@ -17,6 +17,7 @@ use proxy_runtime::server::{
     QueryLogging, Server, ServerHandle,
 };
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
+use proxy_telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
@@ -28,6 +29,7 @@ use crate::commands::unusable;
 use crate::hot_restart::{HotRestartError, Predecessor};
 use crate::settings::{self, AffinityKeySource, LineFormat, LogFormat, Settings};
 use crate::starting;
+use crate::traces;
 
 /// The longest time that the end of the program waits for the access log.
 const LAST_FLUSH: Duration = Duration::from_secs(2);
@@ -43,6 +45,7 @@ pub(crate) struct Gateway {
     readiness_delay: Duration,
     drain_timeout: Duration,
     access_log: Option<Arc<AccessLogWriter>>,
+    traces: Option<Telemetry>,
     /// The driver of the proxy, the admin page, and the follower of certificates. They end when this is
     /// dropped.
     tasks: JoinSet<()>,
@@ -96,6 +99,10 @@ impl Gateway {
         }
         if let Some(source) = &settings.server.affinity_keys {
             builder = builder.affinity_keys(source.keys().map_err(Failure::new)?);
+        }
+        let traces = traces::start()?;
+        if let Some(telemetry) = &traces {
+            builder = builder.tracer(telemetry.tracer());
         }
         let mut limits = settings.server.limits.clone();
         // As a limit of the server, it would also restrict routes that allow more.
@@ -172,6 +179,9 @@ impl Gateway {
                 if let Some(log) = access_log.clone() {
                     admin = admin.dropped_lines("access", move || log.dropped());
                 }
+                if let Some(telemetry) = &traces {
+                    admin = admin.dropped_spans(telemetry.dropped_spans());
+                }
                 let admin = admin.build();
                 Some(AdminPage {
                     address: socket.address,
@@ -191,6 +201,7 @@ impl Gateway {
             readiness_delay: settings.server.readiness_delay,
             drain_timeout: settings.server.drain_timeout,
             access_log,
+            traces,
             tasks,
         };
         // On an inherited socket, the predecessor still serves its admin page.
@@ -326,6 +337,9 @@ impl Gateway {
             Serving::Bound(..) | Serving::Failed => DrainReport::default(),
         };
         self.tasks.shutdown().await;
+        if let Some(telemetry) = self.traces {
+            traces::end(telemetry).await;
+        }
         if let Some(log) = self.access_log {
             let flushed = tokio::task::spawn_blocking(move || log.flush(LAST_FLUSH)).await;
             if !flushed.unwrap_or(false) {

@@ -16,5 +16,6 @@ mod serf;
 mod service;
 mod service_fabric;
 mod sink;
+mod traces;
 mod xds;
 mod xds_faults;

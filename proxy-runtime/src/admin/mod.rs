@@ -76,6 +76,7 @@ struct AdminState {
     limits: Limits,
     listeners: Listeners,
     dropped_lines: Vec<DroppedLines>,
+    dropped_spans: Option<DroppedSpans>,
     draining: AtomicBool,
     /// True once the proxy has served a configuration of all required sources.
     has_started: AtomicBool,
@@ -85,6 +86,9 @@ struct AdminState {
 
 /// The name of a log, and the number of its missing lines.
 type DroppedLines = (&'static str, Box<dyn Fn() -> u64 + Send + Sync>);
+
+/// The number of spans that the export has dropped.
+type DroppedSpans = Box<dyn Fn() -> u64 + Send + Sync>;
 
 /// Builds an [`Admin`].
 #[must_use = "a builder does nothing until `build` is called"]
@@ -105,6 +109,7 @@ impl Admin {
                 limits: Limits::default(),
                 listeners: Listeners::default(),
                 dropped_lines: Vec::new(),
+                dropped_spans: None,
                 draining: AtomicBool::new(false),
                 has_started: AtomicBool::new(false),
                 evicted: Arc::default(),
@@ -189,6 +194,12 @@ impl AdminBuilder {
         self
     }
 
+    /// Adds a counter of spans that the export of [traces](crate::trace) has dropped to `/metrics`.
+    pub fn dropped_spans(mut self, count: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        self.inner.dropped_spans = Some(Box::new(count));
+        self
+    }
+
     /// Builds the admin API.
     pub fn build(self) -> Admin {
         Admin {
@@ -247,6 +258,9 @@ impl AdminState {
         server_metrics::write_evicted(self.evicted.load(Ordering::Relaxed), &mut text);
         let dropped = self.dropped_lines.iter();
         server_metrics::write_dropped_lines(dropped.map(|(log, count)| (*log, count())), &mut text);
+        if let Some(count) = &self.dropped_spans {
+            server_metrics::write_dropped_spans(count(), &mut text);
+        }
         let sources = self.merged.as_ref().map(|merged| merged.providers());
         let sources = sources.unwrap_or_default();
         if self.merged.is_some() {
