@@ -14,7 +14,7 @@ use proxy_runtime::Proxy;
 use proxy_runtime::admin::Admin;
 use proxy_runtime::server::{
     AccessLogFormat, AccessLogWriter, DrainReport, Listener, ListeningSockets, LogOutput,
-    QueryLogging, Server, ServerHandle,
+    QueryLogging, Server, ServerHandle, TlsServerConfig,
 };
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
 use proxy_telemetry::Telemetry;
@@ -68,6 +68,17 @@ enum Serving {
     ),
     Running(ServerHandle),
     Failed,
+}
+
+impl Serving {
+    /// The addresses of the listeners, in the order of the settings.
+    fn addresses(&self) -> &[SocketAddr] {
+        match self {
+            Self::Bound(_, addresses) => addresses,
+            Self::Running(server) => server.local_addrs(),
+            Self::Failed => &[],
+        }
+    }
 }
 
 impl Gateway {
@@ -135,8 +146,11 @@ impl Gateway {
         if let Some(log) = &access_log {
             server = server.with_access_log(Arc::clone(log) as _);
         }
+        let mut certificates = Vec::new();
         for listener in &settings.listeners {
-            server = server.with_listener(open(listener, &provider, &mut followed)?);
+            let (opened, tls) = open(listener, &provider, &mut followed)?;
+            server = server.with_listener(opened);
+            certificates.push(tls);
         }
         let server = server
             .bind_with(inherited)
@@ -176,12 +190,19 @@ impl Gateway {
                     .merged(Arc::clone(&merged))
                     .server(metrics)
                     .dropped_lines("program", program_kit::dropped_lines);
+                for (listener, (address, tls)) in settings
+                    .listeners
+                    .iter()
+                    .zip(server.addresses().iter().zip(certificates))
+                {
+                    admin = admin.open_listener(&listener.name, *address, tls);
+                }
                 if let Some(log) = access_log.clone() {
                     admin = admin.dropped_lines("access", move || log.dropped());
                 }
-                if let Some(telemetry) = &traces {
-                    admin = admin.dropped_spans(telemetry.dropped_spans());
-                }
+                let dropped_spans = traces.as_ref().map(Telemetry::dropped_spans);
+                admin =
+                    admin.dropped_spans(move || dropped_spans.as_ref().map_or(0, |count| count()));
                 let admin = admin.build();
                 Some(AdminPage {
                     address: socket.address,
@@ -244,11 +265,7 @@ impl Gateway {
 
     /// Returns the addresses on which the proxy listens, in the order of the settings.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
-        match &self.server {
-            Serving::Bound(_, addresses) => addresses,
-            Serving::Running(server) => server.local_addrs(),
-            Serving::Failed => &[],
-        }
+        self.server.addresses()
     }
 
     /// Returns the address of the admin page.
@@ -374,16 +391,17 @@ fn open(
     listener: &settings::Listener,
     provider: &Arc<rustls::crypto::CryptoProvider>,
     followed: &mut Vec<Followed>,
-) -> Result<Listener, Failure> {
-    let opened = match &listener.tls {
-        None => Listener::http(listener.address),
+) -> Result<(Listener, Option<TlsServerConfig>), Failure> {
+    let (opened, tls) = match &listener.tls {
+        None => (Listener::http(listener.address), None),
         Some(tls) => {
             let (config, files) = certificates::load(&listener.name, tls, provider)?;
             followed.push(files);
-            Listener::https(listener.address, config)
+            let opened = Listener::https(listener.address, config.clone());
+            (opened, Some(config))
         }
     };
-    Ok(opened.with_rules(listener.rules))
+    Ok((opened.with_rules(listener.rules), tls))
 }
 
 /// The listening socket of the admin page.

@@ -7,8 +7,9 @@ use super::AdminState;
 use super::cluster_list::{ClusterCondition, rate};
 use super::flow::{self, TrafficFlow};
 use super::providers::Start;
+use super::text::shown;
 use crate::health::Health;
-use crate::status::{ClusterStatus, DestinationStatus, Failing, RouteStatus};
+use crate::status::{ClusterStatus, DestinationStatus, Failing, LastMinute, RouteStatus};
 
 /// Characters of an id, and of a cause, that are shown in the sentence.
 const MOST_OF_ID: usize = 60;
@@ -64,6 +65,8 @@ struct TrafficSummary {
     p99_ms: Option<f64>,
     /// Number of failed requests since the start.
     errors: u64,
+    /// `None` without a request in the last hour.
+    last_minute: Option<LastMinute>,
 }
 
 pub(super) fn of(admin: &AdminState) -> OverviewPage {
@@ -110,6 +113,7 @@ pub(super) fn of(admin: &AdminState) -> OverviewPage {
             p50_ms: latency.map(|latency| latency.p50.as_secs_f64() * 1e3),
             p99_ms: latency.map(|latency| latency.p99.as_secs_f64() * 1e3),
             errors: overview.errors.values().chain(errors_of_clusters).sum(),
+            last_minute: LastMinute::of(&admin.proxy.shared().metrics().chart),
         },
         flow: flow::of(admin, &routes, &clusters),
         counts,
@@ -156,7 +160,7 @@ impl Trouble {
     fn of(routes: &[RouteStatus], clusters: &[ClusterStatus]) -> Self {
         let mut trouble = Self::default();
         for cluster in clusters {
-            let id = shortened(cluster.id.as_str(), MOST_OF_ID);
+            let id = shortened(&shown(cluster.id.as_str()), MOST_OF_ID);
             match ClusterCondition::of(cluster) {
                 ClusterCondition::Down => trouble.down.push(match cause_of(cluster) {
                     Some(cause) => format!("{id} ({cause})"),
@@ -170,7 +174,7 @@ impl Trouble {
             }
         }
         for route in routes {
-            let id = shortened(route.id.as_str(), MOST_OF_ID);
+            let id = shortened(&shown(route.id.as_str()), MOST_OF_ID);
             if let Some(why) = &route.rejected {
                 trouble.rejected.push(format!("{id} ({why})"));
             } else if !route.clusters.iter().any(|share| share.exists) {
