@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::query::Query;
 use crate::status::LastMinute;
 
-/// Where rows of a list are compared.
+/// A row of a list, with what it is sorted by.
 pub(super) trait Sortable {
     /// The id as it is shown.
     fn name(&self) -> String;

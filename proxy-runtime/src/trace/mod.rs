@@ -1,12 +1,12 @@
 //! Spans of requests and health checks, for a program that traces them.
 //!
-//! A [`Tracer`] is given to the [builder](crate::ProxyBuilder::tracer). It decides which requests are recorded, and takes
-//! their spans when they have ended: one of kind [`Server`](SpanKind::Server) for a request, and below it one of kind
-//! [`Client`](SpanKind::Client) for each destination that was tried. Callers and destinations take part by the fields
-//! `traceparent` and `tracestate` of W3C Trace Context. Without a tracer both fields are forwarded as they came.
+//! A [`Tracer`] is given to the [builder](crate::ProxyBuilder::tracer). It decides which requests are recorded, and
+//! takes their spans when they have ended: one of kind [`Server`](SpanKind::Server) for a request, and below it one of
+//! kind [`Client`](SpanKind::Client) for each destination that was tried. Callers and destinations take part by the
+//! fields `traceparent` and `tracestate` of W3C Trace Context. Without a tracer both are forwarded as they came.
 //!
-//! Names and attributes follow OpenTelemetry's conventions for HTTP; those of the proxy begin with `proxy.`. Queries are
-//! left out, since secrets are common in them.
+//! Names and attributes follow OpenTelemetry's conventions for HTTP; those of the proxy begin with `proxy.`. Queries
+//! are left out, since secrets are common in them.
 
 mod parent;
 mod request;
