@@ -14,9 +14,10 @@ use proxy_runtime::Proxy;
 use proxy_runtime::admin::Admin;
 use proxy_runtime::server::{
     AccessLogFormat, AccessLogWriter, DrainReport, Listener, ListeningSockets, LogOutput,
-    QueryLogging, Server, ServerHandle,
+    QueryLogging, Server, ServerHandle, TlsServerConfig,
 };
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
+use proxy_telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
@@ -28,6 +29,7 @@ use crate::commands::unusable;
 use crate::hot_restart::{HotRestartError, Predecessor};
 use crate::settings::{self, AffinityKeySource, LineFormat, LogFormat, Settings};
 use crate::starting;
+use crate::traces;
 
 /// The longest time that the end of the program waits for the access log.
 const LAST_FLUSH: Duration = Duration::from_secs(2);
@@ -43,6 +45,7 @@ pub(crate) struct Gateway {
     readiness_delay: Duration,
     drain_timeout: Duration,
     access_log: Option<Arc<AccessLogWriter>>,
+    traces: Option<Telemetry>,
     /// The driver of the proxy, the admin page, and the follower of certificates. They end when this is
     /// dropped.
     tasks: JoinSet<()>,
@@ -65,6 +68,17 @@ enum Serving {
     ),
     Running(ServerHandle),
     Failed,
+}
+
+impl Serving {
+    /// The addresses of the listeners, in the order of the settings.
+    fn addresses(&self) -> &[SocketAddr] {
+        match self {
+            Self::Bound(_, addresses) => addresses,
+            Self::Running(server) => server.local_addrs(),
+            Self::Failed => &[],
+        }
+    }
 }
 
 impl Gateway {
@@ -97,6 +111,10 @@ impl Gateway {
         if let Some(source) = &settings.server.affinity_keys {
             builder = builder.affinity_keys(source.keys().map_err(Failure::new)?);
         }
+        let traces = traces::start()?;
+        if let Some(telemetry) = &traces {
+            builder = builder.tracer(telemetry.tracer());
+        }
         let mut limits = settings.server.limits.clone();
         // As a limit of the server, it would also restrict routes that allow more.
         if let Some(bytes) = limits.body_bytes.take() {
@@ -128,8 +146,11 @@ impl Gateway {
         if let Some(log) = &access_log {
             server = server.with_access_log(Arc::clone(log) as _);
         }
+        let mut certificates = Vec::new();
         for listener in &settings.listeners {
-            server = server.with_listener(open(listener, &provider, &mut followed)?);
+            let (opened, tls) = open(listener, &provider, &mut followed)?;
+            server = server.with_listener(opened);
+            certificates.push(tls);
         }
         let server = server
             .bind_with(inherited)
@@ -169,9 +190,19 @@ impl Gateway {
                     .merged(Arc::clone(&merged))
                     .server(metrics)
                     .dropped_lines("program", program_kit::dropped_lines);
+                for (listener, (address, tls)) in settings
+                    .listeners
+                    .iter()
+                    .zip(server.addresses().iter().zip(certificates))
+                {
+                    admin = admin.open_listener(&listener.name, *address, tls);
+                }
                 if let Some(log) = access_log.clone() {
                     admin = admin.dropped_lines("access", move || log.dropped());
                 }
+                let dropped_spans = traces.as_ref().map(Telemetry::dropped_spans);
+                admin =
+                    admin.dropped_spans(move || dropped_spans.as_ref().map_or(0, |count| count()));
                 let admin = admin.build();
                 Some(AdminPage {
                     address: socket.address,
@@ -191,6 +222,7 @@ impl Gateway {
             readiness_delay: settings.server.readiness_delay,
             drain_timeout: settings.server.drain_timeout,
             access_log,
+            traces,
             tasks,
         };
         // On an inherited socket, the predecessor still serves its admin page.
@@ -233,11 +265,7 @@ impl Gateway {
 
     /// Returns the addresses on which the proxy listens, in the order of the settings.
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
-        match &self.server {
-            Serving::Bound(_, addresses) => addresses,
-            Serving::Running(server) => server.local_addrs(),
-            Serving::Failed => &[],
-        }
+        self.server.addresses()
     }
 
     /// Returns the address of the admin page.
@@ -326,6 +354,9 @@ impl Gateway {
             Serving::Bound(..) | Serving::Failed => DrainReport::default(),
         };
         self.tasks.shutdown().await;
+        if let Some(telemetry) = self.traces {
+            traces::end(telemetry).await;
+        }
         if let Some(log) = self.access_log {
             let flushed = tokio::task::spawn_blocking(move || log.flush(LAST_FLUSH)).await;
             if !flushed.unwrap_or(false) {
@@ -360,16 +391,17 @@ fn open(
     listener: &settings::Listener,
     provider: &Arc<rustls::crypto::CryptoProvider>,
     followed: &mut Vec<Followed>,
-) -> Result<Listener, Failure> {
-    let opened = match &listener.tls {
-        None => Listener::http(listener.address),
+) -> Result<(Listener, Option<TlsServerConfig>), Failure> {
+    let (opened, tls) = match &listener.tls {
+        None => (Listener::http(listener.address), None),
         Some(tls) => {
             let (config, files) = certificates::load(&listener.name, tls, provider)?;
             followed.push(files);
-            Listener::https(listener.address, config)
+            let opened = Listener::https(listener.address, config.clone());
+            (opened, Some(config))
         }
     };
-    Ok(opened.with_rules(listener.rules))
+    Ok((opened.with_rules(listener.rules), tls))
 }
 
 /// The listening socket of the admin page.

@@ -21,6 +21,7 @@ mod service_manager;
 mod settings;
 mod sources;
 mod starting;
+mod traces;
 
 use std::process::ExitCode;
 

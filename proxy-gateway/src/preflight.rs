@@ -14,6 +14,7 @@ use proxy_runtime::upstream::TlsClient;
 
 use crate::certificates;
 use crate::settings::Settings;
+use crate::traces;
 
 /// Returns what keeps `run` from starting, apart from ports, as errors; and as warnings what it would start
 /// with all the same, such as expired certificates.
@@ -63,6 +64,7 @@ pub(crate) fn files(settings: &Settings, origins: &Origins) -> Problems {
         }
     }
     problems.extend(settings.sources.unusable());
+    problems.extend(traces::unusable());
     origins.place(&mut problems);
     problems
 }

@@ -12,7 +12,7 @@
 //! 5. `head`: heads in `http` types
 //! 6. `health`: what a destination's health is, and policies to evaluate it
 //! 7. `live`: what outlives a configuration
-//! 8. `affinity`, `balance`, `filter`, `transform`
+//! 8. `affinity`, `balance`, `filter`, `trace`, `transform`
 //! 9. `progress`: how far an exchange has come
 //! 10. `upstream`: connections to destinations
 //! 11. `cluster`: the destinations of one cluster, and the pick of one
@@ -83,6 +83,7 @@ pub mod status;
 mod stream;
 mod strict_path;
 mod support;
+pub mod trace;
 mod transform;
 pub mod upstream;
 

@@ -1,5 +1,6 @@
 //! The integration tests, in one program: each links the whole of the crate and its dependencies.
 
+mod admin_page;
 mod cli;
 mod common;
 mod consul;
@@ -16,5 +17,6 @@ mod serf;
 mod service;
 mod service_fabric;
 mod sink;
+mod traces;
 mod xds;
 mod xds_faults;

@@ -6,10 +6,13 @@ use proxy_model::ClusterId;
 use serde::Serialize;
 
 use super::AdminState;
+use super::config_view;
+use super::order::{Sortable, arrange};
 use super::query::Query;
 use super::respond::AdminResponse;
+use super::text::{has_id, shown};
 use crate::health::Health;
-use crate::status::{ClusterStatus, DestinationStatus, Failing};
+use crate::status::{ClusterStatus, DestinationStatus, Failing, LastMinute};
 
 /// Number of clusters in a response: the default of the `limit` parameter, and its maximum.
 const LIMIT: usize = 50;
@@ -61,6 +64,16 @@ impl ClusterCondition {
         }
     }
 
+    /// Smaller numbers need more attention.
+    pub(super) const fn urgency(self) -> u8 {
+        match self {
+            Self::Down => 0,
+            Self::Degraded => 1,
+            Self::Empty => 2,
+            Self::Healthy | Self::Unknown => 3,
+        }
+    }
+
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
@@ -94,6 +107,7 @@ struct Summary {
     p99_ms: Option<f64>,
     per_second: Vec<u32>,
     failing: Option<Failing>,
+    last_minute: Option<LastMinute>,
 }
 
 /// A single cluster with all that is known about it.
@@ -107,6 +121,30 @@ struct Detail {
     routes: Vec<String>,
     #[serde(flatten)]
     status: ClusterStatus,
+    /// The configuration without secrets.
+    config: Option<serde_json::Value>,
+}
+
+impl Sortable for Summary {
+    fn name(&self) -> String {
+        shown(self.id.as_str())
+    }
+
+    fn rate(&self) -> f64 {
+        self.requests_per_second
+    }
+
+    fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    fn last_minute(&self) -> Option<&LastMinute> {
+        self.last_minute.as_ref()
+    }
+
+    fn urgency(&self) -> u8 {
+        self.state.urgency()
+    }
 }
 
 pub(super) fn of(admin: &AdminState, query: &Query) -> ClusterList {
@@ -114,22 +152,26 @@ pub(super) fn of(admin: &AdminState, query: &Query) -> ClusterList {
     let wanted = query.get("state");
     let mut matching = admin.proxy.clusters();
     matching.retain(|cluster| {
-        cluster.id.as_str().to_lowercase().contains(&filter)
+        has_text(cluster, &filter)
             && wanted.is_none_or(|state| ClusterCondition::of(cluster).name() == state)
     });
-    // Clusters that need attention come first; otherwise the order of the configuration is kept.
-    matching.sort_by_key(|cluster| match ClusterCondition::of(cluster) {
-        ClusterCondition::Down => 0,
-        ClusterCondition::Degraded => 1,
-        ClusterCondition::Empty => 2,
-        ClusterCondition::Healthy | ClusterCondition::Unknown => 3,
+    let minutes = LastMinute::of_clusters(admin.proxy.shared());
+    let rows = matching.into_iter().map(|cluster| {
+        let last_minute = minutes.get(&cluster.id).copied();
+        Summary::of(cluster, last_minute)
     });
-    let count = matching.len();
-    matching.truncate(query.limit(LIMIT, MAX_LIMIT));
-    ClusterList {
-        clusters: matching.into_iter().map(Summary::of).collect(),
-        matching: count,
-    }
+    let mut clusters = rows.collect();
+    let matching = arrange(&mut clusters, query, query.limit(LIMIT, MAX_LIMIT));
+    ClusterList { clusters, matching }
+}
+
+/// Returns true if the id of a cluster, or an id or address of its destinations, has this text.
+fn has_text(cluster: &ClusterStatus, filter: &str) -> bool {
+    has_id(cluster.id.as_str(), filter)
+        || cluster.destinations.iter().any(|destination| {
+            has_id(destination.id.as_str(), filter)
+                || destination.address.to_lowercase().contains(filter)
+        })
 }
 
 pub(super) fn one(admin: &AdminState, encoded: &str) -> AdminResponse {
@@ -145,6 +187,7 @@ pub(super) fn one(admin: &AdminState, encoded: &str) -> AdminResponse {
     let cluster = snapshot.cluster(&id);
     let availability = cluster.map(|cluster| cluster.availability().name().to_owned());
     let routes = admin.proxy.routes().into_iter();
+    let config = snapshot.config().clusters.get(&id);
     let leads_here = |share: &crate::status::RouteShare| id == *share.cluster;
     AdminResponse::json(&Detail {
         state: ClusterCondition::of(&status),
@@ -155,13 +198,15 @@ pub(super) fn one(admin: &AdminState, encoded: &str) -> AdminResponse {
             .filter(|route| route.clusters.iter().any(leads_here))
             .map(|route| route.id.as_str().to_owned())
             .collect(),
+        config: config.map(config_view::of_part),
         status,
     })
 }
 
 impl Summary {
-    fn of(cluster: ClusterStatus) -> Self {
+    fn of(cluster: ClusterStatus, last_minute: Option<LastMinute>) -> Self {
         Self {
+            last_minute,
             state: ClusterCondition::of(&cluster),
             policy: cluster.policy,
             destinations: cluster.destinations.len(),

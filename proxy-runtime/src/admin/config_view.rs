@@ -26,6 +26,14 @@ pub(super) fn of(snapshot: &Snapshot) -> ConfigView {
     }
 }
 
+/// Returns a part of the configuration without secrets.
+pub(super) fn of_part(part: &impl Serialize) -> Value {
+    // Plain data always serialises.
+    let mut part = serde_json::to_value(part).unwrap_or_default();
+    redact(&mut part);
+    part
+}
+
 /// Replaces possible secrets of a configuration with a placeholder. These are values of headers, query
 /// parameters and metadata whose names sound like secrets, and credentials in URLs and query strings.
 pub fn redact(value: &mut Value) {

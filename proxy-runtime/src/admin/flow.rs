@@ -1,6 +1,6 @@
 //! The traffic flow that the page draws: sources → routes → clusters → destinations.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use proxy_model::ClusterId;
 use serde::Serialize;
@@ -87,37 +87,115 @@ pub(super) fn of(
         ..TrafficFlow::default()
     };
 
-    let mut drawn: Vec<_> = routes.iter().collect();
-    drawn.sort_by(|a, b| rate(&b.per_second).total_cmp(&rate(&a.per_second)));
-    flow.hidden.routes = drawn.len().saturating_sub(ROUTES);
-    drawn.truncate(ROUTES);
-    // Nodes are drawn in the order of the configuration, so that they keep their places as traffic
-    // changes.
-    drawn.sort_by_key(|route| routes.iter().position(|other| other.id == route.id));
+    let drawn = Drawn::choose(routes, clusters);
+    flow.hidden.routes = routes.len() - drawn.routes.len();
     flow.routes = drawn
-        .into_iter()
-        .map(|route| route_node(admin, route))
+        .routes
+        .iter()
+        .map(|&index| route_node(admin, &routes[index]))
         .collect();
-
-    let mut drawn: Vec<_> = clusters.iter().collect();
-    // Failing clusters first, then the busiest.
-    let attention = |cluster: &ClusterStatus| {
-        !matches!(
-            ClusterCondition::of(cluster),
-            ClusterCondition::Down | ClusterCondition::Degraded
-        )
-    };
-    drawn.sort_by(|a, b| {
-        let busier = rate(&b.per_second).total_cmp(&rate(&a.per_second));
-        attention(a).cmp(&attention(b)).then(busier)
-    });
-    flow.hidden.clusters = drawn.len().saturating_sub(CLUSTERS);
-    drawn.truncate(CLUSTERS);
-    drawn.sort_by_key(|cluster| clusters.iter().position(|other| other.id == cluster.id));
-    for cluster in drawn {
-        add_cluster(&mut flow, cluster);
+    flow.hidden.clusters = clusters.len() - drawn.clusters.len();
+    let mut room = DESTINATIONS;
+    for &index in &drawn.clusters {
+        room -= add_cluster(&mut flow, &clusters[index], room);
     }
     flow
+}
+
+/// The routes and clusters that are drawn, by their indices: what needs attention, and then the others in the order of
+/// the configuration, so that they keep their places as traffic changes.
+struct Drawn {
+    routes: Vec<usize>,
+    clusters: Vec<usize>,
+}
+
+impl Drawn {
+    /// Chooses what belongs together: clusters that need attention with routes that lead to them, then the busiest
+    /// routes with their clusters, then the busiest clusters.
+    fn choose(routes: &[RouteStatus], clusters: &[ClusterStatus]) -> Self {
+        let index_of: HashMap<&str, usize> = clusters
+            .iter()
+            .enumerate()
+            .map(|(index, cluster)| (cluster.id.as_str(), index))
+            .collect();
+        let targets = |route: usize| {
+            let shares = routes[route].clusters.iter();
+            shares.filter_map(|share| index_of.get(&*share.cluster).copied())
+        };
+        let busiest_clusters = by_rate(clusters, |cluster| &cluster.per_second);
+        let busiest_routes = by_rate(routes, |route| &route.per_second);
+        let attention = busiest_clusters.iter().copied().filter(|&cluster| {
+            matches!(
+                ClusterCondition::of(&clusters[cluster]),
+                ClusterCondition::Down | ClusterCondition::Degraded
+            )
+        });
+        let mut drawn_clusters = BTreeSet::new();
+        fill(&mut drawn_clusters, attention, CLUSTERS);
+        let urgent = drawn_clusters.clone();
+        let leads_to_urgent =
+            |route: &usize| targets(*route).any(|cluster| urgent.contains(&cluster));
+        let mut lead_there = HashMap::new();
+        for &route in &busiest_routes {
+            for cluster in targets(route).filter(|cluster| urgent.contains(cluster)) {
+                lead_there.entry(cluster).or_insert(route);
+            }
+        }
+        let mut drawn_routes = BTreeSet::new();
+        // One of each cluster first, so that none is without a route.
+        fill(&mut drawn_routes, lead_there.into_values(), ROUTES);
+        let others = busiest_routes.iter().copied().filter(leads_to_urgent);
+        fill(&mut drawn_routes, others, ROUTES);
+        // Of many, idle ones say nothing.
+        let is_shown =
+            |route: &usize| routes.len() <= ROUTES || rate(&routes[*route].per_second) > 0.0;
+        fill(
+            &mut drawn_routes,
+            busiest_routes.iter().copied().filter(is_shown),
+            ROUTES,
+        );
+        if drawn_routes.is_empty() {
+            fill(&mut drawn_routes, busiest_routes.into_iter(), ROUTES);
+        }
+        for route in &drawn_routes {
+            fill(&mut drawn_clusters, targets(*route), CLUSTERS);
+        }
+        let is_shown = |cluster: &usize| {
+            clusters.len() <= CLUSTERS || rate(&clusters[*cluster].per_second) > 0.0
+        };
+        fill(
+            &mut drawn_clusters,
+            busiest_clusters.into_iter().filter(is_shown),
+            CLUSTERS,
+        );
+        let mut drawn = Self {
+            routes: drawn_routes.into_iter().collect(),
+            clusters: drawn_clusters.into_iter().collect(),
+        };
+        drawn.routes.sort_by_key(|route| !leads_to_urgent(route));
+        drawn
+            .clusters
+            .sort_by_key(|cluster| !urgent.contains(cluster));
+        drawn
+    }
+}
+
+/// The indices of items, the busiest first.
+fn by_rate<T>(items: &[T], per_second: impl Fn(&T) -> &[u32]) -> Vec<usize> {
+    let rates: Vec<f64> = items.iter().map(|item| rate(per_second(item))).collect();
+    let mut indices: Vec<usize> = (0..items.len()).collect();
+    indices.sort_by(|&a, &b| rates[b].total_cmp(&rates[a]));
+    indices
+}
+
+/// Adds items up to a number.
+fn fill(set: &mut BTreeSet<usize>, items: impl Iterator<Item = usize>, most: usize) {
+    for item in items {
+        if set.len() >= most {
+            return;
+        }
+        set.insert(item);
+    }
 }
 
 fn route_node(admin: &AdminState, route: &RouteStatus) -> RouteNode {
@@ -151,13 +229,14 @@ fn targets(route: &RouteStatus, total: f64) -> Vec<FlowTarget> {
     targets
 }
 
-fn add_cluster(flow: &mut TrafficFlow, cluster: &ClusterStatus) {
+/// Adds a cluster with at most so many of its destinations, those that fail before others. Returns their number.
+fn add_cluster(flow: &mut TrafficFlow, cluster: &ClusterStatus, most: usize) -> usize {
     let id = cluster.id.as_str().to_owned();
-    for destination in &cluster.destinations {
-        if flow.destinations.len() >= DESTINATIONS {
-            flow.hidden.destinations += 1;
-            continue;
-        }
+    let mut destinations: Vec<_> = cluster.destinations.iter().collect();
+    destinations.sort_by_key(|destination| destination_state(destination).urgency());
+    let shown = destinations.len().min(most);
+    flow.hidden.destinations += destinations.len() - shown;
+    for destination in destinations.into_iter().take(shown) {
         flow.destinations.push(Node {
             id: destination.id.as_str().to_owned(),
             label: label(destination.id.as_str(), &destination.address),
@@ -175,6 +254,7 @@ fn add_cluster(flow: &mut TrafficFlow, cluster: &ClusterStatus) {
         requests_per_second: rate(&cluster.per_second),
         cluster: None,
     });
+    shown
 }
 
 /// Returns the address without its scheme, if the id of a destination is too long to be drawn.

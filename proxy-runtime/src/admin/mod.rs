@@ -7,9 +7,12 @@
 //! | `/readyz` | 200 once a valid configuration of every required source serves, else 503 and why |
 //! | `/metrics` | Prometheus text |
 //! | `/api/v1/overview` | the state in one sentence, traffic, and the flow that the page draws |
-//! | `/api/v1/routes?filter=&limit=` | routes with their traffic |
-//! | `/api/v1/clusters?filter=&state=&limit=` | clusters with health and traffic |
-//! | `/api/v1/clusters/{id}` | one cluster with its destinations |
+//! | `/api/v1/routes?filter=&state=&sort=&offset=&limit=` | routes with their traffic |
+//! | `/api/v1/routes/{id}` | one route with its configuration |
+//! | `/api/v1/clusters?filter=&state=&sort=&offset=&limit=` | clusters with health and traffic |
+//! | `/api/v1/clusters/{id}` | one cluster with its destinations and its configuration |
+//! | `/api/v1/history?route=&cluster=` | requests, failures and percentiles of the last hour |
+//! | `/api/v1/listeners` | open listeners and their certificates |
 //! | `/api/v1/providers` | the sources of the configuration and their state |
 //! | `/api/v1/config` | the active configuration without secrets |
 //! | `/api/v1/problems` | all problems of the configuration |
@@ -29,6 +32,9 @@ mod cluster_list;
 mod config_view;
 mod explain_query;
 mod flow;
+mod history;
+mod listener_list;
+mod order;
 mod overview;
 mod places;
 mod providers;
@@ -40,9 +46,11 @@ mod server_metrics;
 mod source_metrics;
 #[cfg(test)]
 mod tests;
+mod text;
 mod verdict;
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -51,11 +59,14 @@ use discovery_core::Merged;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 
 pub use self::config_view::redact;
+use self::listener_list::OpenListener;
 use self::providers::Start;
 use self::query::Query;
 use self::respond::AdminResponse;
 use crate::explain::Listeners;
 use crate::proxy::Proxy;
+#[cfg(feature = "tls")]
+use crate::server::TlsServerConfig;
 use crate::server::{Limits, ServerMetrics};
 
 /// The admin API and page of one proxy. Cheap to clone.
@@ -76,7 +87,9 @@ struct AdminState {
     /// The limits of the traffic server, which `explain` applies.
     limits: Limits,
     listeners: Listeners,
+    open_listeners: Vec<OpenListener>,
     dropped_lines: Vec<DroppedLines>,
+    dropped_spans: Option<DroppedSpans>,
     draining: AtomicBool,
     /// True once the proxy has served a configuration of all required sources.
     has_started: AtomicBool,
@@ -86,6 +99,9 @@ struct AdminState {
 
 /// The name of a log, and the number of its missing lines.
 type DroppedLines = (&'static str, Box<dyn Fn() -> u64 + Send + Sync>);
+
+/// The number of spans that the export has dropped.
+type DroppedSpans = Box<dyn Fn() -> u64 + Send + Sync>;
 
 /// Builds an [`Admin`].
 #[must_use = "a builder does nothing until `build` is called"]
@@ -105,7 +121,9 @@ impl Admin {
                 server: None,
                 limits: Limits::default(),
                 listeners: Listeners::default(),
+                open_listeners: Vec::new(),
                 dropped_lines: Vec::new(),
+                dropped_spans: None,
                 draining: AtomicBool::new(false),
                 has_started: AtomicBool::new(false),
                 evicted: Arc::default(),
@@ -201,6 +219,22 @@ impl AdminBuilder {
         self
     }
 
+    /// Adds an open listener with its certificates, if it uses TLS.
+    pub fn open_listener(
+        mut self,
+        name: impl Into<String>,
+        address: SocketAddr,
+        #[cfg(feature = "tls")] tls: Option<TlsServerConfig>,
+    ) -> Self {
+        self.inner.open_listeners.push(OpenListener {
+            name: name.into(),
+            address,
+            #[cfg(feature = "tls")]
+            tls,
+        });
+        self
+    }
+
     /// Adds a counter of missing lines of the named log to `/metrics`: lines that were dropped or
     /// could not be written.
     pub fn dropped_lines(
@@ -209,6 +243,12 @@ impl AdminBuilder {
         count: impl Fn() -> u64 + Send + Sync + 'static,
     ) -> Self {
         self.inner.dropped_lines.push((log, Box::new(count)));
+        self
+    }
+
+    /// Adds a counter of spans that the export of [traces](crate::trace) has dropped to `/metrics`.
+    pub fn dropped_spans(mut self, count: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        self.inner.dropped_spans = Some(Box::new(count));
         self
     }
 
@@ -235,11 +275,18 @@ impl AdminState {
             "/api/v1/changes" => {
                 AdminResponse::json(&serde_json::json!({ "changes": self.proxy.history() }))
             }
+            "/api/v1/history" => history::of(self, query),
+            "/api/v1/listeners" => AdminResponse::json(&listener_list::of(self)),
             "/api/v1/explain" => explain_query::answer(self, query),
-            _ => match path.strip_prefix("/api/v1/clusters/") {
-                Some(id) => cluster_list::one(self, id),
-                None => assets::answer(path),
-            },
+            _ => {
+                if let Some(id) = path.strip_prefix("/api/v1/clusters/") {
+                    cluster_list::one(self, id)
+                } else if let Some(id) = path.strip_prefix("/api/v1/routes/") {
+                    route_list::one(self, id)
+                } else {
+                    assets::answer(path)
+                }
+            }
         }
     }
 
@@ -270,6 +317,9 @@ impl AdminState {
         server_metrics::write_evicted(self.evicted.load(Ordering::Relaxed), &mut text);
         let dropped = self.dropped_lines.iter();
         server_metrics::write_dropped_lines(dropped.map(|(log, count)| (*log, count())), &mut text);
+        if let Some(count) = &self.dropped_spans {
+            server_metrics::write_dropped_spans(count(), &mut text);
+        }
         let sources = self.merged.as_ref().map(|merged| merged.providers());
         let sources = sources.unwrap_or_default();
         if self.merged.is_some() {

@@ -9,7 +9,7 @@ use super::flow::{self, TrafficFlow};
 use super::providers::Start;
 use super::verdict::{Concern, OverallState, Trouble, judge};
 use crate::health::Health;
-use crate::status::ClusterStatus;
+use crate::status::{ClusterStatus, LastMinute};
 
 #[derive(Serialize)]
 pub(super) struct OverviewPage {
@@ -53,6 +53,8 @@ struct TrafficSummary {
     p99_ms: Option<f64>,
     /// Number of failed requests since the start.
     errors: u64,
+    /// `None` without a request in the last hour.
+    last_minute: Option<LastMinute>,
 }
 
 pub(super) fn of(admin: &AdminState) -> OverviewPage {
@@ -106,6 +108,7 @@ pub(super) fn of(admin: &AdminState) -> OverviewPage {
             p50_ms: latency.map(|latency| latency.p50.as_secs_f64() * 1e3),
             p99_ms: latency.map(|latency| latency.p99.as_secs_f64() * 1e3),
             errors: overview.errors.values().chain(errors_of_clusters).sum(),
+            last_minute: LastMinute::of(&admin.proxy.shared().metrics().chart),
         },
         flow: flow::of(admin, &routes, &clusters),
         counts,

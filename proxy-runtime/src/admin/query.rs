@@ -30,8 +30,12 @@ impl Query {
 
     /// The `limit` parameter, capped at `most`. `default` if it is missing or not a number.
     pub(super) fn limit(&self, default: usize, most: usize) -> usize {
-        let limit = self.get("limit").and_then(|limit| limit.parse().ok());
-        limit.unwrap_or(default).min(most)
+        self.number("limit").unwrap_or(default).min(most)
+    }
+
+    /// The number in a parameter.
+    pub(super) fn number(&self, name: &str) -> Option<usize> {
+        self.get(name)?.parse().ok()
     }
 }
 

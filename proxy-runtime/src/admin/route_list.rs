@@ -1,12 +1,20 @@
 //! `/api/v1/routes`: the filtered list of routes.
 
+use std::collections::HashMap;
+
+use http::StatusCode;
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::AdminState;
-use super::cluster_list::rate;
+use super::cluster_list::{ClusterCondition, rate};
+use super::config_view;
+use super::order::{Sortable, arrange};
 use super::query::Query;
-use crate::status::RouteStatus;
+use super::respond::AdminResponse;
+use super::text::{has_id, shown};
+use crate::status::{LastMinute, RouteStatus};
 
 /// Number of routes in a response: the default of the `limit` parameter, and its maximum.
 const LIMIT: usize = 100;
@@ -24,39 +32,106 @@ struct Row {
     /// The conditions of the route in one line.
     takes: String,
     provider: Option<String>,
+    /// The worst state of its clusters.
+    state: ClusterCondition,
     requests_per_second: f64,
+    last_minute: Option<LastMinute>,
     #[serde(flatten)]
     status: RouteStatus,
 }
 
-pub(super) fn of(admin: &AdminState, query: &Query) -> RouteList {
-    let filter = query.get("filter").unwrap_or_default().to_lowercase();
-    let mut matching: Vec<Row> = admin
-        .proxy
-        .routes()
-        .into_iter()
-        .map(|status| Row {
-            takes: takes(&status),
-            provider: admin.route_provider(&status.id),
-            requests_per_second: rate(&status.per_second),
-            status,
-        })
-        .filter(|row| {
-            has_id(row.status.id.as_str(), &filter) || row.takes.to_lowercase().contains(&filter)
-        })
-        .collect();
-    let count = matching.len();
-    matching.truncate(query.limit(LIMIT, MAX_LIMIT));
-    RouteList {
-        routes: matching,
-        matching: count,
+/// A single route with its configuration.
+#[derive(Serialize)]
+struct RouteDetail {
+    #[serde(flatten)]
+    row: Row,
+    /// The configuration without secrets.
+    config: Option<Value>,
+}
+
+impl Sortable for Row {
+    fn name(&self) -> String {
+        shown(self.status.id.as_str())
+    }
+
+    fn rate(&self) -> f64 {
+        self.requests_per_second
+    }
+
+    fn requests(&self) -> u64 {
+        self.status.requests
+    }
+
+    fn last_minute(&self) -> Option<&LastMinute> {
+        self.last_minute.as_ref()
+    }
+
+    fn urgency(&self) -> u8 {
+        self.state.urgency()
     }
 }
 
-/// Returns true if `filter`, in lower case, occurs in an id as written or as the page shows it, decoded.
-fn has_id(id: &str, filter: &str) -> bool {
-    let shown = percent_decode_str(id).decode_utf8_lossy();
-    id.to_lowercase().contains(filter) || shown.to_lowercase().contains(filter)
+pub(super) fn of(admin: &AdminState, query: &Query) -> RouteList {
+    let filter = query.get("filter").unwrap_or_default().to_lowercase();
+    let wanted = query.get("state");
+    let mut routes = rows(admin);
+    routes.retain(|row| {
+        let has_text = has_id(row.status.id.as_str(), &filter)
+            || row.takes.to_lowercase().contains(&filter)
+            || (row.status.clusters.iter()).any(|share| has_id(&share.cluster, &filter));
+        has_text && wanted.is_none_or(|state| row.state.name() == state)
+    });
+    let matching = arrange(&mut routes, query, query.limit(LIMIT, MAX_LIMIT));
+    RouteList { routes, matching }
+}
+
+pub(super) fn one(admin: &AdminState, encoded: &str) -> AdminResponse {
+    let id = percent_decode_str(encoded).decode_utf8_lossy();
+    let Some(row) = rows(admin)
+        .into_iter()
+        .find(|row| *row.status.id.as_str() == *id)
+    else {
+        return AdminResponse::error(StatusCode::NOT_FOUND, &format!("there is no route `{id}`"));
+    };
+    let snapshot = admin.proxy.snapshot();
+    let config = snapshot.config().routes.get(&row.status.id);
+    AdminResponse::json(&RouteDetail {
+        config: config.map(config_view::of_part),
+        row,
+    })
+}
+
+fn rows(admin: &AdminState) -> Vec<Row> {
+    let minutes = LastMinute::of_routes(admin.proxy.shared());
+    let clusters = admin.proxy.clusters();
+    let states: HashMap<&str, ClusterCondition> = clusters
+        .iter()
+        .map(|cluster| (cluster.id.as_str(), ClusterCondition::of(cluster)))
+        .collect();
+    let routes = admin.proxy.routes().into_iter();
+    routes
+        .map(|status| Row {
+            takes: takes(&status),
+            provider: admin.route_provider(&status.id),
+            state: state(&status, &states),
+            requests_per_second: rate(&status.per_second),
+            last_minute: minutes.get(&status.id).copied(),
+            status,
+        })
+        .collect()
+}
+
+/// Returns the worst state of a route's clusters. Requests of a route without one, and of one that rejects them, fail.
+fn state(route: &RouteStatus, clusters: &HashMap<&str, ClusterCondition>) -> ClusterCondition {
+    if route.rejected.is_some() {
+        return ClusterCondition::Down;
+    }
+    let states = route.clusters.iter().map(|share| {
+        let known = clusters.get(&*share.cluster);
+        known.copied().unwrap_or(ClusterCondition::Down)
+    });
+    let worst = states.min_by_key(|state| (state.urgency(), *state != ClusterCondition::Unknown));
+    worst.unwrap_or(ClusterCondition::Down)
 }
 
 /// Returns the conditions of a route in one line.
@@ -75,23 +150,4 @@ pub(super) fn takes(route: &RouteStatus) -> String {
     }
     parts.extend(route.conditions.iter().cloned());
     parts.join("  ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_is_found_as_written_and_as_shown() {
-        let id = "fabric%3A%2FShop%2FCatalog:catalog";
-        for (filter, is_found) in [
-            ("", true),
-            ("shop/catalog", true),
-            ("fabric:/shop", true),
-            ("%2fcatalog", true),
-            ("shop:catalog", false),
-        ] {
-            assert_eq!(has_id(id, filter), is_found, "{filter}");
-        }
-    }
 }

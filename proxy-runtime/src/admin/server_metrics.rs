@@ -140,3 +140,13 @@ pub(super) fn write_dropped_lines(
         );
     }
 }
+
+/// Writes the number of spans that were dropped.
+pub(super) fn write_dropped_spans(spans: u64, text: &mut String) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "# HELP proxy_trace_dropped_spans Spans of traces that the collector did not get.\n\
+         # TYPE proxy_trace_dropped_spans counter\nproxy_trace_dropped_spans_total {spans}"
+    );
+}

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::*;
 use crate::server::ListenerRules;
 
+mod lists;
 mod verdict;
 
 const CONFIG: &str = r#"{

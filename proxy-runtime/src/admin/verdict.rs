@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::cluster_list::ClusterCondition;
 use super::overview::OverviewCounts;
 use super::providers::Start;
+use super::text::shown;
 use crate::error::Cause;
 use crate::health::Health;
 use crate::status::{ClusterStatus, DestinationStatus, Failing, RouteStatus};
@@ -63,7 +64,7 @@ impl Trouble {
     pub(super) fn of(routes: &[RouteStatus], clusters: &[ClusterStatus]) -> Self {
         let mut trouble = Self::default();
         for cluster in clusters {
-            let id = shortened(cluster.id.as_str(), MOST_OF_ID);
+            let id = shortened(&shown(cluster.id.as_str()), MOST_OF_ID);
             let condition = ClusterCondition::of(cluster);
             match condition {
                 ClusterCondition::Down => trouble.down.push(match why_down(cluster) {
@@ -84,7 +85,7 @@ impl Trouble {
             .concerns
             .sort_by_key(|concern| concern.state != "down");
         for route in routes {
-            let id = shortened(route.id.as_str(), MOST_OF_ID);
+            let id = shortened(&shown(route.id.as_str()), MOST_OF_ID);
             let (cause, why) = if let Some(why) = &route.rejected {
                 trouble.rejected.push(format!("{id} ({why})"));
                 (Cause::PolicyMissing, Some(why.to_string()))

@@ -29,6 +29,7 @@ use crate::policy::PolicySource;
 use crate::probing::UpstreamProbe;
 use crate::proxy::Settings;
 use crate::proxy::{Proxy, Shared};
+use crate::trace::Tracer;
 use crate::upstream::UpstreamOptions;
 
 impl Proxy {
@@ -199,6 +200,12 @@ impl ProxyBuilder {
     pub fn policies(mut self, source: Arc<dyn PolicySource>) -> Self {
         let extensions = &mut self.settings.registered.extensions;
         extensions.register_policies(source, rest_of_route());
+        self
+    }
+
+    /// Sets the [tracer](crate::trace) of requests and health checks. Default: none.
+    pub fn tracer(mut self, tracer: Arc<dyn Tracer>) -> Self {
+        self.settings.tracer = Some(tracer);
         self
     }
 

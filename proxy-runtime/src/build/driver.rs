@@ -76,6 +76,7 @@ async fn drive(
         follow(shared, snapshots),
         check(shared, probe),
         sample(shared),
+        chart(shared),
         renew(shared),
     );
 }
@@ -130,6 +131,20 @@ async fn sample(shared: &Shared) {
         crate::status::sample(&shared.load_full()).await;
     }
 }
+
+/// Adds points to the charts of the admin page.
+#[cfg(feature = "admin")]
+async fn chart(shared: &Shared) {
+    let mut ticks = interval(crate::observe::STEP);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        ticks.tick().await;
+        crate::status::chart(shared).await;
+    }
+}
+
+#[cfg(not(feature = "admin"))]
+async fn chart(_: &Shared) {}
 
 /// Follows the files of certificates for destinations.
 #[cfg(feature = "tls")]

@@ -1,13 +1,18 @@
 //! The counters of a request and its response.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use http::{Method, StatusCode, Version};
-use proxy_model::{ClusterId, RouteId};
+use proxy_model::compiled::Route;
+use proxy_model::{ClusterId, RequestHead, RouteId};
 use tokio::time::Instant;
 use tracing::debug;
 
 use crate::error::{ForwardErrorKind, Side};
 use crate::live::{DestinationState, PassiveRule};
 use crate::observe::{ClusterMetrics, ErrorCounters, Labels, Sample, targets};
+use crate::trace::{RequestTrace, TraceLink, Tracer};
 
 /// The places where a request is counted, as far as it has got.
 pub(crate) trait RequestMetrics {
@@ -44,6 +49,8 @@ pub(crate) struct Count {
     /// A destination has begun its response.
     is_answered: bool,
     has_ended: bool,
+    /// The spans of the request, if it is traced.
+    trace: Option<Box<RequestTrace>>,
 }
 
 impl Count {
@@ -56,6 +63,42 @@ impl Count {
             labels: Labels::new(method, version, StatusCode::BAD_REQUEST),
             is_answered: false,
             has_ended: false,
+            trace: None,
+        }
+    }
+
+    /// Begins the spans of a request that takes this route, if it has one.
+    #[cold]
+    pub(crate) fn begin_trace(
+        &mut self,
+        tracer: &Arc<dyn Tracer>,
+        head: &impl RequestHead,
+        client: Option<SocketAddr>,
+        route: Option<&Route>,
+    ) {
+        self.trace = RequestTrace::begin(tracer, head, (self.labels, client), self.started);
+        if let (Some(trace), Some(route)) = (&mut self.trace, route) {
+            trace.routed(route);
+        }
+    }
+
+    /// Begins the spans of an attempt of a layer.
+    #[cold]
+    pub(crate) fn link_trace(&mut self, link: &TraceLink) {
+        self.trace = Some(RequestTrace::of_attempt(link, self.labels));
+    }
+
+    /// The spans of the request, if it is traced.
+    #[inline]
+    pub(crate) fn trace(&mut self) -> Option<&mut RequestTrace> {
+        self.trace.as_deref_mut()
+    }
+
+    /// Notes the destination that the request goes to.
+    #[inline]
+    pub(crate) fn sent_to(&mut self, destination: &DestinationState) {
+        if let Some(trace) = &mut self.trace {
+            trace.sent_to(destination);
         }
     }
 
@@ -87,6 +130,9 @@ impl Count {
         let elapsed = Sample::from(now.saturating_duration_since(self.picked));
         self.labels = self.labels.with_status(status);
         self.is_answered = true;
+        if let Some(trace) = &mut self.trace {
+            trace.answered(status);
+        }
         if let Some((_, metrics)) = request_metrics.cluster() {
             metrics.requests.record(self.labels, elapsed);
         }
@@ -95,6 +141,9 @@ impl Count {
 
     /// Notes the status that the client gets.
     pub(crate) fn told(&mut self, status: StatusCode) {
+        if let Some(trace) = &mut self.trace {
+            trace.told(status);
+        }
         self.labels = self.labels.with_status(status);
     }
 
@@ -118,11 +167,14 @@ impl Count {
 
     /// Counts the end of an attempt, after which the request goes to another destination.
     pub(crate) fn attempt_failed(
-        &self,
+        &mut self,
         request_metrics: &impl RequestMetrics,
         kind: ForwardErrorKind,
     ) {
         self.failed(request_metrics, kind);
+        if let Some(trace) = &mut self.trace {
+            trace.attempt_failed(kind);
+        }
         self.judge(request_metrics, Some(kind), Instant::now());
     }
 
@@ -173,6 +225,9 @@ impl Count {
         self.judge(request_metrics, error, now);
         let took = || now.saturating_duration_since(self.started);
         request_metrics.served(self.labels, elapsed.unwrap_or_else(|| took().into()));
+        if let Some(trace) = self.trace.take() {
+            trace.end(error, now);
+        }
         debug!(
             target: targets::REQUEST,
             method = self.labels.method(),

@@ -52,8 +52,15 @@ where
 {
     let shared = service.shared();
     let (mut parts, body) = request.into_parts();
-    let open =
-        |parts: &Parts| ExchangeRecorder::open(shared.metrics(), &parts.method, parts.version);
+    let open = |parts: &Parts, route: Option<&Route>| {
+        let mut recorder = ExchangeRecorder::open(shared.metrics(), &parts.method, parts.version);
+        if let Some(tracer) = shared.tracer() {
+            let head = HttpHead::new(parts);
+            let client = head.connection().remote;
+            recorder.count().begin_trace(tracer, &head, client, route);
+        }
+        recorder
+    };
     let is_read_here = found.is_some();
     let (FoundRoute { generation, index }, classes, upgrade) = match found {
         Some(found) => (found, None, None),
@@ -63,7 +70,9 @@ where
             let head = HttpHead::new(&parts);
             let index = match plan::find_route(&generation, &head) {
                 Ok(index) => index,
-                Err(unrouted) => return ResponseFuture::known(reject(&unrouted, open(&parts))),
+                Err(unrouted) => {
+                    return ResponseFuture::known(reject(&unrouted, open(&parts, None)));
+                }
             };
             let classes = head.classes();
             (FoundRoute { generation, index }, Some(classes), upgrade)
@@ -73,7 +82,7 @@ where
     let state = generation.route(index);
     let extensions = state.extensions();
     if let Some(layers) = extensions.and_then(RouteExtensions::layers) {
-        let mut recorder = open(&parts);
+        let mut recorder = open(&parts, Some(route));
         recorder.routed(route.id(), state.metrics());
         let context = RouteContext::new(service, &generation, index, recorder.started());
         let is_empty = body.is_end_stream();
@@ -104,7 +113,7 @@ where
         let body = ProxyRequestBody::new(body);
         return ResponseFuture::exchange(plan.begin(origin, parts, body));
     }
-    let mut recorder = open(&parts);
+    let mut recorder = open(&parts, Some(route));
     recorder.routed(route.id(), state.metrics());
     let service = service.clone();
     let started = recorder.started();
@@ -163,7 +172,8 @@ impl<'a> Routed<'a> {
             Ok(sending) => sending,
             Err(error) => return self.fail(&error, &mut AppliedFilters::default(), recorder),
         };
-        if upgrade.is_some() || self.filters().is_some() {
+        let is_traced = recorder.count().trace().is_some();
+        if upgrade.is_some() || self.filters().is_some() || is_traced {
             // Boxed, so that the others have no room for it.
             return Box::pin(self.respond_filtered(sending, (body, upgrade), recorder)).await;
         }
@@ -218,6 +228,9 @@ impl<'a> Routed<'a> {
             }
             Err(error) => return self.fail(&error, &mut filtering, recorder),
         };
+        if let Some(trace) = recorder.count().trace() {
+            trace.write(&mut edits);
+        }
         let head = self.head.with_edits(&edits);
         let sending = Sending {
             head: &head,

@@ -97,7 +97,7 @@ impl Sending<'_> {
         let now = Instant::now();
         recorder.picked_at(now);
         let wanted = place.wanted(picked.index)?;
-        let head = self.make(self.destination(picked.index))?;
+        let head = self.make(self.destination(picked.index), recorder)?;
         // For a switch there is more to ask of a connection.
         let idle = match place.switch {
             None => self.pool.ready(&wanted, now),
@@ -126,7 +126,7 @@ impl Sending<'_> {
         let (picked, lease) = connecting.await?;
         let head = match picked.index == index {
             true => head,
-            false => self.make(self.destination(picked.index))?,
+            false => self.make(self.destination(picked.index), recorder)?,
         };
         let prepared = Prepared {
             picked,
@@ -193,8 +193,15 @@ impl Sending<'_> {
     /// # Errors
     ///
     /// The route's changes make no valid request of it.
-    fn make(&self, destination: &Destination) -> Result<Box<OutgoingHead>, ForwardError> {
-        let head = OutgoingHead::new(self.head, self.route, destination)?;
+    fn make(
+        &self,
+        destination: &Destination,
+        recorder: &mut ExchangeRecorder,
+    ) -> Result<Box<OutgoingHead>, ForwardError> {
+        let mut head = OutgoingHead::new(self.head, self.route, destination)?;
+        if let Some(trace) = recorder.count().trace() {
+            trace.readdress_fields(head.headers_mut());
+        }
         let version = self.cluster.upstream().version();
         let head = head.guarded(self.loop_guard).in_version(version);
         Ok(Box::new(self.handshake.ask(head)))
@@ -265,7 +272,7 @@ impl Sending<'_> {
                     (at, shared.moved(progress, &mut body))
                 }
             };
-            let head = self.make(self.destination(index))?;
+            let head = self.make(self.destination(index), recorder)?;
             let round_trip =
                 self.round_trip(&mut lease, head, body, continuation.as_ref(), &shared)?;
             attempt = Attempt {

@@ -40,3 +40,14 @@ pub enum ProbeError {
     #[error("the probe panicked: {0}")]
     Panicked(String),
 }
+
+impl ProbeError {
+    /// A short name, the same for every probe that fails so.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::TimedOut(_) => "timed_out",
+            Self::NoAnswer(_) => "no_answer",
+            Self::Panicked(_) => "panicked",
+        }
+    }
+}

@@ -190,7 +190,7 @@ impl HistogramCounts {
     /// The durations recorded after `earlier`, a snapshot of the same histogram.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
-            buckets: std::array::from_fn(|i| self.buckets[i].wrapping_sub(earlier.buckets[i])),
+            buckets: std::array::from_fn(|i| self.buckets[i].saturating_sub(earlier.buckets[i])),
             sum: self.sum.wrapping_sub(earlier.sum),
         }
     }

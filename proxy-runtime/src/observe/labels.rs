@@ -15,6 +15,9 @@ const PROTOCOLS: [&str; 5] = ["", "1.0", "1.1", "2", "3"];
 pub(crate) struct Labels(u32);
 
 impl Labels {
+    /// The label of unknown methods.
+    pub(crate) const OTHER: &'static str = METHODS[0];
+
     /// The labels of a request with this response status.
     #[inline]
     pub(crate) fn new(method: &Method, version: Version, status: StatusCode) -> Self {

@@ -12,6 +12,8 @@ use super::labels::Labels;
 use super::per_worker::{OwnLine, PerWorker};
 use super::series::SeriesTable;
 use crate::error::{Cause, ForwardErrorKind};
+#[cfg(feature = "admin")]
+use crate::observe::Chart;
 use crate::observe::LoopCounter;
 use crate::observe::Traffic;
 
@@ -28,6 +30,9 @@ pub(crate) struct ProxyMetrics {
     pub(crate) reloads: Counter,
     /// `proxy.config.reload` with result `failure`.
     pub(crate) rejected_reloads: Counter,
+    /// All requests of the last hour.
+    #[cfg(feature = "admin")]
+    pub(crate) chart: Chart,
 }
 
 /// The metrics of one route.
@@ -36,6 +41,8 @@ pub(crate) struct RouteMetrics {
     durations: SeriesTable,
     traffic: Traffic,
     loops: LoopCounter,
+    #[cfg(feature = "admin")]
+    pub(crate) chart: Chart,
 }
 
 impl RouteMetrics {
@@ -80,6 +87,8 @@ pub(crate) struct ClusterMetrics {
     pub(crate) errors: ErrorCounters,
     /// Failures that neither a destination nor a client caused.
     pub(crate) failures: RecentFailures,
+    #[cfg(feature = "admin")]
+    pub(crate) chart: Chart,
 }
 
 /// The metrics of one destination.

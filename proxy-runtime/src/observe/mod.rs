@@ -5,6 +5,8 @@
 //! is built, so that a request counts without a look-up. Counters live as long as their route,
 //! cluster or destination; their series disappear together with it.
 
+#[cfg(feature = "admin")]
+mod chart;
 mod counter;
 mod failures;
 mod histogram;
@@ -19,6 +21,8 @@ mod traffic;
 /// The pause between log lines with the same cause that a client can repeat.
 pub(crate) const LOG_PAUSE: std::time::Duration = std::time::Duration::from_secs(10);
 
+#[cfg(feature = "admin")]
+pub(crate) use self::chart::{Chart, MOST as MOST_CHARTS, Point, STEP, Totals};
 pub(crate) use self::counter::SplitEntry;
 pub(crate) use self::counter::{GaugeGuard, SplitGuard};
 pub(crate) use self::failures::{RECENT, RecentFailures, Turn};

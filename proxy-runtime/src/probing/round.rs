@@ -22,6 +22,7 @@ use crate::live::{DestinationKey, DestinationState};
 use crate::observe::targets;
 use crate::proxy::Shared;
 use crate::state::Generation;
+use crate::trace;
 
 /// Maximum of probes in flight of one cluster.
 const PARALLEL: usize = 64;
@@ -248,6 +249,10 @@ fn conclude(prober: &Prober, target: &ProbeTarget, findings: &[Finding<'_>]) {
     let is_current = |f: &&Finding<'_>| target.is_current(&prober.shared, f.destination, f.state);
     for finding in findings.iter().filter(is_current) {
         let text: Arc<str> = describe(check.probe(), &finding.result).into();
+        if let Some(tracer) = prober.shared.tracer() {
+            let result = finding.result.as_ref().copied().map_err(ProbeError::name);
+            trace::probed(tracer, finding.state, result, finding.elapsed);
+        }
         let state = finding.state.health();
         let record = state.update(|record| {
             count(record, &finding.result, Arc::clone(&text));

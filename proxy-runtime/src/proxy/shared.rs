@@ -20,6 +20,7 @@ use crate::observe::{ProxyMetrics, targets};
 use crate::policy::PolicySource;
 use crate::state::{Generation, Registered};
 use crate::support::unsupported_by;
+use crate::trace::Tracer;
 use crate::transform::LoopGuard;
 #[cfg(feature = "tls")]
 use crate::upstream::OwnCredentials;
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     health_policies: HealthPolicies,
     context: Arc<PickContext>,
     max_request_body: Option<u64>,
+    tracer: Option<Arc<dyn Tracer>>,
     metrics: Arc<ProxyMetrics>,
     upstreams: Arc<Upstreams>,
     speaks_tls: bool,
@@ -57,6 +59,7 @@ pub(crate) struct Settings {
     pub(crate) context: PickContext,
     pub(crate) upstream: UpstreamOptions,
     pub(crate) max_request_body: Option<u64>,
+    pub(crate) tracer: Option<Arc<dyn Tracer>>,
     /// True if the detection of loops is disabled.
     pub(crate) is_unguarded: bool,
     /// True if the program has set the keys of sealed affinity keys.
@@ -91,6 +94,7 @@ impl Shared {
             metrics: Arc::default(),
             upstreams: Upstreams::new(settings.upstream, unreachable),
             max_request_body: settings.max_request_body,
+            tracer: settings.tracer,
             speaks_tls,
             #[cfg(feature = "affinity-keys")]
             has_affinity_keys: AtomicBool::new(settings.has_affinity_keys),
@@ -261,6 +265,12 @@ impl Shared {
     /// Maximum size of a request body, in bytes, for routes that set none.
     pub(crate) fn max_request_body(&self) -> Option<u64> {
         self.max_request_body
+    }
+
+    /// The tracer of requests and health checks, if there is one.
+    #[inline]
+    pub(crate) fn tracer(&self) -> Option<&Arc<dyn Tracer>> {
+        self.tracer.as_ref()
     }
 
     /// The metrics of the whole proxy.

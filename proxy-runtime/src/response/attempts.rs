@@ -4,7 +4,9 @@ use parking_lot::{Mutex, MutexGuard};
 use proxy_model::RouteId;
 
 use crate::error::ForwardErrorKind;
+use crate::exchange::Count;
 use crate::response::{ExchangeInfo, OpenRecorder};
+use crate::trace::TraceLink;
 
 /// What became of the attempts that layers made to have one request answered.
 pub(crate) struct LayerAttempts {
@@ -14,6 +16,8 @@ pub(crate) struct LayerAttempts {
 
 #[derive(Default)]
 struct SeenAttempt {
+    /// The position of the request in its trace, if it is traced.
+    trace: Option<TraceLink>,
     is_begun: bool,
     last: Option<ExchangeInfo>,
     tunnel: TunnelState,
@@ -44,6 +48,18 @@ impl LayerAttempts {
     /// The route that the layers are around.
     pub(crate) fn route(&self) -> &RouteId {
         &self.route
+    }
+
+    /// Notes the position of the request in its trace.
+    pub(crate) fn note_trace(&self, link: TraceLink) {
+        self.lock().trace = Some(link);
+    }
+
+    /// Begins the spans of an attempt, if the request is traced.
+    pub(crate) fn link_trace(&self, count: &mut Count) {
+        if let Some(link) = &self.lock().trace {
+            count.link_trace(link);
+        }
     }
 
     /// Takes note of what is known of an attempt.

@@ -135,7 +135,9 @@ impl ExchangeRecorder {
             of: Arc::clone(of),
             is_tunnel: false,
         };
-        Self::with(proxy, method, version, None, attempt)
+        let mut recorder = Self::with(proxy, method, version, None, attempt);
+        of.link_trace(&mut recorder.count);
+        recorder
     }
 
     fn with(
@@ -163,6 +165,11 @@ impl ExchangeRecorder {
         })
     }
 
+    /// The counter of the request, which traces it.
+    pub(crate) fn count(&mut self) -> &mut Count {
+        &mut self.count
+    }
+
     /// The request is one of this route.
     pub(crate) fn routed(&mut self, id: &RouteId, metrics: &Arc<RouteMetrics>) {
         self.request_metrics.route = Some((id.clone(), Arc::clone(metrics)));
@@ -170,6 +177,9 @@ impl ExchangeRecorder {
 
     /// The request goes through layers.
     pub(crate) fn layered(&mut self, attempts: &Arc<LayerAttempts>) {
+        if let Some(trace) = self.count.trace() {
+            attempts.note_trace(trace.link());
+        }
         self.request_metrics.layers = Layers::Around {
             attempts: Arc::clone(attempts),
             attempt: None,
@@ -208,6 +218,7 @@ impl ExchangeRecorder {
     /// The request goes to this destination.
     pub(crate) fn sent_to(&mut self, destination: &Arc<DestinationState>) {
         destination.metrics().requested();
+        self.count.sent_to(destination);
         self.request_metrics.destination = Some(Arc::clone(destination));
     }
 

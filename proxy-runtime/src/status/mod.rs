@@ -4,6 +4,8 @@
 //! to JSON. Fields may be added; they are renamed only with a new version of the API that returns
 //! them.
 
+#[cfg(feature = "admin")]
+mod charts;
 mod cluster;
 mod failing;
 mod latency;
@@ -13,6 +15,8 @@ mod sampling;
 pub(crate) mod secret;
 pub(crate) mod shown_url;
 
+#[cfg(feature = "admin")]
+pub(crate) use self::charts::{ChartView, LastMinute, chart};
 pub use self::cluster::{ClusterStatus, DestinationStatus, ResponseCounts};
 pub use self::failing::Failing;
 pub use self::latency::Latency;

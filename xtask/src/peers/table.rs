@@ -79,6 +79,8 @@ pub(super) const PEERS: &[Peer] = &[
         program("npm", "bin/npm", "--version"),
     ]),
     npm("playwright-core", "playwright-core@1.64.1"),
+    // Rules of accessibility, for the admin page.
+    npm("axe-core", "axe-core@4.14.1"),
     // Evaluates the rules and the dashboard of packaging/.
     debian("prometheus", &["prometheus"], &[
         program("prometheus", "usr/bin/prometheus", "--version"),

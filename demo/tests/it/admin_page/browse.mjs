@@ -45,35 +45,45 @@ async function seenByDay() {
   await page.waitForFunction(() => /[1-9]/.test(document.querySelector('#figures dd').textContent));
   await page.waitForSelector('#flow-picture svg .pulse');
 
-  // A row opens by keyboard and shows its destinations.
-  const catalog = page.locator('details.cluster[data-id="fabric:/Shop/Catalog"]');
-  await catalog.locator('summary').focus();
+  // A row opens by keyboard and shows its destinations, and a reload shows the same.
+  await tab(page, 'Clusters');
+  const catalog = page.locator('#clusters details.row[data-id="fabric:/Shop/Catalog"]');
+  await catalog.locator('summary').first().focus();
   await page.keyboard.press('Enter');
+  await catalog.locator('tbody tr').nth(1).waitFor();
+  assert.match(page.url(), /#\/clusters\?open=fabric/);
+  await page.reload();
   await catalog.locator('tbody tr').nth(1).waitFor();
 
   // A change of the cluster is followed without a reload: the demo starts a third instance. A slow browser may have missed it.
-  await page.waitForFunction(() => document.querySelectorAll('details.cluster[data-id="fabric:/Shop/Catalog"] tbody tr').length === 2);
+  await page.waitForFunction(() => document.querySelectorAll('details.row[data-id="fabric:/Shop/Catalog"] tbody tr').length === 2);
   const before = Number(await page.getAttribute('body', 'data-generation'));
   await catalog.locator('tbody tr').nth(2).waitFor();
   assert.ok(Number(await page.getAttribute('body', 'data-generation')) > before, 'the generation goes up');
+  await tab(page, 'Changes');
   await page.locator('#change-list', { hasText: 'fabric:/Shop/Catalog' }).waitFor();
 
   // An instance falls ill: a word, a shape and a colour say so, and the sentence on top as well.
-  await page.waitForSelector('details.cluster[data-id="fabric:/Shop/Catalog"][data-state="degraded"]');
+  await tab(page, 'Clusters');
+  await page.waitForSelector('details.row[data-id="fabric:/Shop/Catalog"][data-state="degraded"]');
   await page.waitForFunction(() => document.querySelector('#verdict').dataset.state === 'degraded');
   // The drawing has names that people read, not the middle of ids.
+  await tab(page, 'Overview');
+  await page.waitForSelector('#overview-charts .chart');
+  await page.waitForSelector('#flow-picture g.node[data-state="degraded"]');
   const names = await page.locator('#flow-picture g.node > text:first-of-type').allTextContents();
   for (const name of ['Catalog:catalog', 'Shop/Catalog']) assert.ok(names.includes(name), `no ${name} among ${names}`);
   assert.ok(names.some((name) => /^127\.0\.0\.1:\d+$/.test(name)), `no address among ${names}`);
   await page.screenshot({ path: join(SCREENSHOTS, 'admin-light.png'), fullPage: false });
 
   // Routes have the same names, and are found by them.
-  await page.locator('#routes td strong', { hasText: /^fabric:\/Shop\/Catalog:catalog$/ }).waitFor();
+  await tab(page, 'Routes');
+  await page.locator('#routes .id > span:first-child', { hasText: /^fabric:\/Shop\/Catalog:catalog$/ }).waitFor();
   await page.fill('#route-filter', 'shop/catalog');
-  await page.waitForFunction(() => document.querySelectorAll('#routes td strong').length === 1);
-  await page.fill('#route-filter', '');
+  await page.waitForFunction(() => document.querySelectorAll('#routes details.row').length === 1);
 
   // The box explains a decision.
+  await tab(page, 'Explain');
   await page.fill('#explain-form input[name=url]', 'localhost/catalog/shoes?size=42');
   await page.click('#explain-form button');
   await page.locator('#explain-answer', { hasText: 'Catalog:catalog' }).waitFor();
@@ -81,14 +91,17 @@ async function seenByDay() {
   await page.locator('#explain').screenshot({ path: join(SCREENSHOTS, 'admin-explain.png') });
 
   // A bad label is a problem with a name, while the service goes on.
+  await tab(page, 'Problems');
   await page.locator('#problem-list .problem', { hasText: 'YARP.Routes.payments.Path' }).first().waitFor();
+  await tab(page, 'Sources');
   await page.locator('#provider-cards', { hasText: 'fabric:/Shop/Payments is quarantined' }).waitFor();
 
   // The filter filters.
+  await tab(page, 'Clusters');
   await page.fill('#cluster-filter', 'catal');
-  await page.waitForFunction(() => document.querySelectorAll('details.cluster').length === 1);
+  await page.waitForFunction(() => document.querySelectorAll('#clusters details.row').length === 1);
   await page.fill('#cluster-filter', 'no such cluster');
-  await page.locator('#cluster-list', { hasText: 'No cluster matches' }).waitFor();
+  await page.locator('#cluster-list', { hasText: 'Nothing matches' }).waitFor();
 
   traffic.stop();
   await close();
@@ -107,8 +120,9 @@ async function seenByNight() {
 async function seenOnAPhone() {
   const { page, close } = await open({ colorScheme: 'light', viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 });
   assert.ok(await brightness(page) > 200, 'the ground is light');
-  const catalog = page.locator('details.cluster[data-id="fabric:/Shop/Catalog"]');
-  await catalog.locator('summary').tap();
+  await page.goto(`${ADMIN}#/clusters`);
+  const catalog = page.locator('#clusters details.row[data-id="fabric:/Shop/Catalog"]');
+  await catalog.locator('summary').first().tap();
   await catalog.locator('tbody tr').first().waitFor();
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   assert.ok(overflow <= 0, `the page is ${overflow} px wider than the phone`);
@@ -121,6 +135,11 @@ async function seenOnAPhone() {
   await page.locator('#clusters').scrollIntoViewIfNeeded();
   await page.screenshot({ path: join(SCREENSHOTS, 'admin-phone.png') });
   await close();
+}
+
+async function tab(page, name) {
+  await page.locator('#tabs a', { hasText: name }).click();
+  await page.waitForFunction((hash) => !document.querySelector(hash.replace('/', '')).hidden, `#/${name.toLowerCase()}`);
 }
 
 async function brightness(page) {

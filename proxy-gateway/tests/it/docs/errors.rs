@@ -130,6 +130,7 @@ fn every_target_of_the_log_is_listed_and_no_other() {
         "program-kit",
         "proxy-gateway",
         "proxy-runtime",
+        "proxy-telemetry",
         "xds-control-plane",
     ];
     for package in packages {

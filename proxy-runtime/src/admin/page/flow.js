@@ -1,5 +1,6 @@
 // The drawing: sources → routes → clusters → destinations. Lines are as wide as their traffic.
 
+import { link } from './address.js';
 import { drawn, rate, readable, show, STATES } from './dom.js';
 
 const COLUMNS = [
@@ -43,7 +44,11 @@ function node(column, item, y) {
   const room = width - (left - x) - 8 - (detail ? detail.length * 6.4 + 6 : 0);
   box.append(drawn('text', { x: left, y: y + 4.5 }, clipped(readable(item.label), room)));
   if (detail) box.append(drawn('text', { class: 'sub', x: x + width - 8, y: y + 4.5, 'text-anchor': 'end' }, detail));
-  return box;
+  const tab = { routes: 'routes', clusters: 'clusters', destinations: 'clusters', providers: 'sources' }[column.key];
+  const id = item.cluster ?? item.id;
+  const target = item.more || tab === 'sources' ? link(tab) : link(tab, { filter: readable(id), open: id });
+  // The lists have the same links for the keyboard.
+  return drawn('a', { href: target, tabindex: -1 }, box);
 }
 
 function edge(from, to, perSecond, bad) {
@@ -75,14 +80,14 @@ export function drawFlow(place, flow) {
     });
   }
   const at = (key, id, cluster = '') => places[`${key} ${cluster} ${id}`];
-  const link = (from, to, perSecond, bad) => { if (from && to) edges.push(...edge(from.right, to.left, perSecond, bad)); };
+  const connect = (from, to, perSecond, bad) => { if (from && to) edges.push(...edge(from.right, to.left, perSecond, bad)); };
   for (const route of flow.routes) {
-    link(at('providers', route.provider), at('routes', route.id), route.requests_per_second);
-    for (const target of route.clusters) link(at('routes', route.id), at('clusters', target.id), target.requests_per_second);
+    connect(at('providers', route.provider), at('routes', route.id), route.requests_per_second);
+    for (const target of route.clusters) connect(at('routes', route.id), at('clusters', target.id), target.requests_per_second);
   }
   for (const destination of flow.destinations) {
-    link(at('clusters', destination.cluster), at('destinations', destination.id, destination.cluster), destination.requests_per_second, destination.state === 'down');
+    connect(at('clusters', destination.cluster), at('destinations', destination.id, destination.cluster), destination.requests_per_second, destination.state === 'down');
   }
   show(place, flow, drawn('svg', { viewBox: `0 0 ${WIDTH} ${height}`, 'aria-hidden': 'true' }, edges, nodes));
-  place.setAttribute('aria-label', `${flow.providers.length} sources, ${flow.routes.length} routes, ${flow.clusters.length} clusters and ${flow.destinations.length} destinations are drawn; the lists below say the same.`);
+  place.setAttribute('aria-label', `${flow.providers.length} sources, ${flow.routes.length} routes, ${flow.clusters.length} clusters and ${flow.destinations.length} destinations are drawn; the tabs Clusters and Routes say the same.`);
 }

@@ -1,38 +1,6 @@
-// Routes, sources, problems and changes.
+// Listeners, sources, problems and changes.
 
-import { age, ask, count, element, rate, readable, show, state } from './dom.js';
-
-// How many clusters of one route are shown.
-const TARGETS = 12;
-
-function targetsOf(route) {
-  const line = (target) => {
-    if (target.keys !== null) return `${target.keys} → ${target.cluster}`;
-    return route.clusters.length > 1 ? `${target.cluster} (${Math.round(target.share * 100)} %)` : target.cluster;
-  };
-  const more = route.clusters.length - TARGETS;
-  return [
-    route.partition_key ? element('div', { class: 'quiet' }, `by ${route.partition_key}`) : null,
-    route.clusters.slice(0, TARGETS).map((target) => element('div', {}, line(target))),
-    more > 0 ? element('div', { class: 'quiet' }, `and ${count(more)} more`) : null,
-  ].flat();
-}
-
-export function followRoutes(rows, more, filter) {
-  return async function refresh() {
-    const query = new URLSearchParams({ filter: filter.value, limit: 100 });
-    const { routes, matching } = await ask(`/api/v1/routes?${query}`);
-    show(rows, routes, routes.map((route) => element('tr', {},
-      element('td', {}, element('strong', { title: route.id }, readable(route.id))),
-      element('td', { class: 'mono' }, route.takes),
-      element('td', {}, route.clusters.length
-        ? targetsOf(route)
-        : state('down', 'no cluster: 503')),
-      element('td', { class: 'number' }, rate(route.requests_per_second)),
-      element('td', { class: 'number' }, count(route.requests)))));
-    show(more, [routes.length, matching], matching > routes.length ? [`${count(routes.length)} of ${count(matching)} shown; filter to see others.`] : []);
-  };
-}
+import { age, count, element, show, state } from './dom.js';
 
 export function showProviders(place, providers) {
   show(place, providers, providers.length ? providers.map((provider) => element('div', { class: 'card', 'data-state': provider.state },
@@ -61,4 +29,27 @@ export function showChanges(place, changes) {
     element('span', { class: 'quiet' }, `${new Date(Date.now() - change.at * 1000).toLocaleTimeString()} · no. ${change.generation}`, change.outcome === 'refused' ? element('div', {}, state('down', 'refused')) : null),
     element('ul', {}, change.lines.map((line) => element('li', { class: kindOf(line) }, line)),
       change.omitted ? element('li', { class: 'quiet' }, `and ${count(change.omitted)} more`) : null))));
+}
+
+const DAY = 86_400;
+
+function expiry(seconds) {
+  if (seconds === null) return ['unknown', 'expiry unknown'];
+  const days = Math.floor(Math.abs(seconds) / DAY);
+  const years = Math.floor(days / 365);
+  const span = years > 2 ? `${count(years)} years` : days ? `${count(days)} ${days === 1 ? 'day' : 'days'}` : 'less than a day';
+  if (seconds < 0) return ['down', `expired ${span} ago`];
+  return [seconds < 14 * DAY ? 'degraded' : 'healthy', `expires in ${span}`];
+}
+
+export function showListeners(place, listeners) {
+  const day = (certificate) => ({ ...certificate, expires_in: Math.floor(certificate.expires_in / DAY) });
+  const key = listeners.map((listener) => ({ ...listener, certificates: listener.certificates.map(day) }));
+  show(place, key, listeners.length ? listeners.map((listener) => element('div', { class: 'card' },
+    element('h3', {}, listener.name, element('span', { class: 'quiet' }, listener.tls ? 'TLS' : 'cleartext')),
+    element('p', { class: 'mono' }, listener.address),
+    listener.strict_paths ? element('span', { class: 'tag' }, 'strict paths') : null,
+    listener.trusts_senders ? element('span', { class: 'tag' }, 'trusts its senders') : null,
+    listener.certificates.map((certificate) => element('p', {}, state(...expiry(certificate.expires_in)), element('div', { class: 'names' }, certificate.names.join(', ') || 'no name'))),
+  )) : [element('p', { class: 'quiet' }, 'The program has not named its listeners.')]);
 }

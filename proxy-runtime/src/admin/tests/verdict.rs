@@ -16,7 +16,7 @@ const TWO: &str = r#"{
     }
 }"#;
 
-async fn get(proxy: &Proxy, path: &str) -> StatusCode {
+pub(super) async fn get(proxy: &Proxy, path: &str) -> StatusCode {
     let body = http_body_util::Empty::<bytes::Bytes>::new();
     let request = Request::get(path)
         .header(HOST, "a.example")
@@ -28,7 +28,7 @@ async fn get(proxy: &Proxy, path: &str) -> StatusCode {
     status
 }
 
-fn proxy_of(config: &str) -> (Proxy, Admin) {
+pub(super) fn proxy_of(config: &str) -> (Proxy, Admin) {
     let (proxy, driver) = Proxy::builder()
         .snapshot(crate::fixtures::snapshot(config))
         .build()

@@ -98,8 +98,12 @@ impl<'a> ResolvedRoute<'a> {
             let acquiring = place.acquire(picked.index);
             let error = match down.unless_gone(true, acquiring).await {
                 Some(Ok(lease)) => {
+                    let mut head = down.write_head(&down.head(), self, edits, &picked);
+                    if let (Some(trace), Ok(head)) = (recorder.trace(), &mut head) {
+                        trace.readdress(head);
+                    }
                     return Ok(Link {
-                        head: down.write_head(&down.head(), self, edits, &picked),
+                        head,
                         picked,
                         lease,
                     });
@@ -162,6 +166,9 @@ impl<'a> ResolvedRoute<'a> {
                 moved
             }
         };
+        if let Some(trace) = recorder.trace() {
+            trace.readdress(&mut flow.outbound.front);
+        }
         flow.again();
         Again::Sends(Link {
             picked,

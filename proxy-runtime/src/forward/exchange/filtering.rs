@@ -18,6 +18,7 @@ use crate::head::HeaderMutations;
 use crate::http1::{HeadTable, RawResponse};
 use crate::local_pool::{LocalPool, Recycle};
 use crate::response::ProxyBody;
+use crate::trace::RequestTrace;
 use crate::upstream::response_limits;
 
 /// The number of states that a thread keeps.
@@ -67,6 +68,15 @@ impl Filtering {
         };
         filtered.passed = passed;
         (Self(Some(filtered)), said)
+    }
+
+    /// Adds the fields of the trace to the changes.
+    #[cold]
+    pub(crate) fn trace(&mut self, trace: &mut RequestTrace) {
+        let filtered = self
+            .0
+            .get_or_insert_with(|| SPARE.acquire().unwrap_or_default());
+        trace.write(&mut filtered.edits);
     }
 
     /// The changes to the request, if there are any.

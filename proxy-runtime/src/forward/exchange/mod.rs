@@ -152,6 +152,9 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
             None => (Filtering::default(), Ok(())),
             Some(filters) => Filtering::ask(filters, &route, &down),
         };
+        if let Some(trace) = recorder.trace() {
+            filtering.trace(trace);
+        }
         // A block of its own, so that waiting connections need no memory for its variables.
         let (mut link, since) = 'connected: {
             let connecting =

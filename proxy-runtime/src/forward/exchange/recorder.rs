@@ -14,6 +14,7 @@ use crate::observe::{ClusterMetrics, ErrorCounters, InFlightGuard, Labels, Sampl
 use crate::proxy::Shared;
 use crate::response::LayerAttempts;
 use crate::state::RouteState;
+use crate::trace::RequestTrace;
 
 /// Counts the events of one request, or of one attempt of a layer. It borrows the state of route and
 /// cluster, so that it needs no reference counts.
@@ -106,6 +107,7 @@ impl<'a> Recorder<'a> {
     #[inline]
     pub(crate) fn sent_to(&mut self, destination: &'a DestinationState) {
         destination.metrics().requested();
+        self.count.sent_to(destination);
         self.request_metrics.destination = Some(destination);
     }
 
@@ -113,6 +115,7 @@ impl<'a> Recorder<'a> {
     #[inline]
     pub(crate) fn sent_over(&mut self, destination: &'a DestinationState, flight: &InFlightGuard) {
         flight.requested();
+        self.count.sent_to(destination);
         self.request_metrics.destination = Some(destination);
     }
 
@@ -137,6 +140,12 @@ impl<'a> Recorder<'a> {
         let elapsed = self.count.answered(&self.request_metrics, status, now);
         flight.responded(status, elapsed);
         (self.count.picked() == self.count.started()).then_some(elapsed)
+    }
+
+    /// The spans of the request, if it is traced.
+    #[inline]
+    pub(crate) fn trace(&mut self) -> Option<&mut RequestTrace> {
+        self.count.trace()
     }
 
     /// The destination of the request.

@@ -148,7 +148,16 @@ impl<'a> ResolvedRoute<'a> {
     #[inline]
     pub(crate) fn recorder<D: Downstream>(&self, down: &D, now: Instant) -> Recorder<'a> {
         let shared = self.service.shared();
-        let count = down.count(now);
+        let mut count = down.count(now);
+        if let Some(tracer) = shared.tracer() {
+            match down.attempts() {
+                Some(attempts) => attempts.link_trace(&mut count),
+                None => {
+                    let client = down.connection().remote;
+                    count.begin_trace(tracer, &down.head(), client, Some(self.route));
+                }
+            }
+        }
         Recorder::new(shared, self.route_state, self.state, count, down.attempts())
     }
 

@@ -49,6 +49,7 @@ mod support;
 mod tls;
 #[cfg(feature = "tls")]
 mod tls_failures;
+mod traces;
 mod ways;
 #[cfg(feature = "http2")]
 mod ways_http2;

@@ -54,6 +54,12 @@ fn knows(package: &str) -> Option<Knows> {
         "discovery-serf" => Knows::Only(&[On("proxy-model"), On("discovery-core")]),
         "proxy-runtime" => Knows::Only(&[On("proxy-model"), On("discovery-core"), On("log-sink")]),
         "proxy-policies" => Knows::Only(&[On("proxy-model"), On("proxy-runtime")]),
+        "proxy-telemetry" => Knows::Only(&[
+            On("discovery-http"),
+            On("log-sink"),
+            On("proxy-runtime"),
+            Development("proxy-model"),
+        ]),
         "discovery-xds" => Knows::Only(&[
             On("proxy-model"),
             On("discovery-core"),
