@@ -198,8 +198,11 @@ mod tests {
                     .flat_map(|from| destinations.iter().map(move |to| (from, to)))
                 {
                     let mut head = write(from);
-                    let read =
-                        SentHead::read(&head, ConnectionInfo::default()).expect("it is a head");
+                    let over_tls = ConnectionInfo {
+                        tls: true,
+                        ..ConnectionInfo::default()
+                    };
+                    let read = SentHead::read(&head, over_tls).expect("it is a head");
                     assert!(read.head().is_https());
                     readdress(&mut head, from, to, names_destination(&plan, None, true));
                     assert_eq!(
