@@ -1,5 +1,5 @@
-//! The operator's test: each cause of a failure is made in a running proxy, and access log, metrics, verdict and problems
-//! name it alike, on every way through the proxy.
+//! The operator's test: each cause of a failure is made in a running proxy, and access log, metrics, verdict and
+//! problems name it alike, on every way through the proxy.
 
 mod faults;
 
