@@ -109,6 +109,25 @@ pub struct FilterContext<'a> {
     pub provider: &'a str,
 }
 
+/// Runs filters over a shared configuration. It stays shared unless they change it: most filters leave most services as
+/// they are, and there may be tens of thousands.
+pub(crate) fn filter_shared(
+    filters: &[Arc<dyn ConfigFilter>],
+    context: &FilterContext<'_>,
+    config: &mut Arc<ProxyConfig>,
+) -> Problems {
+    if filters.is_empty() {
+        return Problems::new();
+    }
+    let mut edited = ProxyConfig::clone(config);
+    let problems = filter_config(filters, context, &mut edited);
+    if edited != **config {
+        edited.shrink_to_fit();
+        *config = Arc::new(edited);
+    }
+    problems
+}
+
 /// Runs filters over a configuration. An item that a filter rejects is removed and reported.
 pub(crate) fn filter_config(
     filters: &[Arc<dyn ConfigFilter>],

@@ -91,8 +91,15 @@ pub(crate) struct Explain {
     #[arg(long, default_value = "GET")]
     pub(crate) method: String,
     /// URL of the request, with scheme and host, as in `http://example.com/path?query`
-    #[arg(long)]
-    pub(crate) url: String,
+    #[arg(long, required_unless_present_any = ["log_line", "all_shadowed"])]
+    pub(crate) url: Option<String>,
+    /// Line of the access log in JSON, in place of method, URL and client: a request of the past. Values of the query
+    /// are not logged
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["url", "method", "remote_addr"])]
+    pub(crate) log_line: Option<String>,
+    /// List the routes that no request can reach, in place of an explanation; exit with 1 if there are any
+    #[arg(long, conflicts_with_all = ["url", "log_line"])]
+    pub(crate) all_shadowed: bool,
     /// Header of the request; can be given several times
     #[arg(long = "header", value_name = "NAME: VALUE")]
     pub(crate) headers: Vec<String>,

@@ -1,5 +1,7 @@
 //! The parts of a request that routing and transforms read, independent of its representation.
 
+use std::net::IpAddr;
+
 /// A read-only view of a request's head.
 ///
 /// Matching, balancing and affinity are written against this view, so that requests in `http` types and raw HTTP/1.1
@@ -26,6 +28,11 @@ pub trait RequestHead {
 
     /// Returns true if the request came over TLS, or if a trusted proxy reported that it did.
     fn is_https(&self) -> bool;
+
+    /// The address by which policies know the client; `None` if it is unknown.
+    fn client_address(&self) -> Option<IpAddr> {
+        None
+    }
 
     /// Calls `each` with every value of the header `name` (in lower case), in order, until it returns
     /// `false`.

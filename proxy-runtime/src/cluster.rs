@@ -19,7 +19,7 @@ use crate::live::ClientKey;
 use crate::live::ClusterLive;
 use crate::live::DestinationState;
 use crate::live::PassiveRule;
-use crate::live::{Assessment, assess};
+use crate::live::{Assessment, AvailabilityRule, Faults, assess};
 use crate::observe::InFlightGuard;
 use crate::transform::LoopGuard;
 #[cfg(feature = "tls")]
@@ -64,6 +64,8 @@ impl PickContext {
 #[derive(Debug)]
 pub(crate) struct ClusterRules {
     pub(crate) balancer: Balancer,
+    /// The policy of available destinations, if it is one of the program.
+    pub(crate) availability: Option<AvailabilityRule>,
     pub(crate) affinity: Option<Arc<ClusterAffinity>>,
     pub(crate) passive: Option<Arc<PassiveRule>>,
 }
@@ -104,7 +106,7 @@ impl ClusterState {
         rules: ClusterRules,
         context: Arc<PickContext>,
     ) -> Self {
-        let available = Self::assess_now(cluster, &live, &destinations, &context);
+        let available = Self::assess_now(cluster, &live, &destinations, &rules, &context);
         Self {
             id: cluster.id().clone(),
             live,
@@ -236,7 +238,7 @@ impl ClusterState {
         if self.list(cluster).has(index) {
             return true;
         }
-        if state.fault(cluster).is_some() {
+        if self.faults(cluster).of(index.0 as usize).is_some() {
             return false;
         }
         let time = cluster.affinity().and_then(|affinity| affinity.drain());
@@ -265,15 +267,21 @@ impl ClusterState {
 
     /// True if a request with this bond may go to no other destination: its key names the one that it
     /// has, and the failure policy rejects keys without their destination.
+    #[inline]
     pub(crate) fn is_bound(&self, cluster: &Cluster, bond: Bond) -> bool {
-        bond == Bond::Kept
-            && self.rules.affinity.as_ref().is_some_and(|affinity| {
-                let reject = || affinity.reject(KeyFailure::Unavailable, cluster);
-                contained_call(reject).is_ok_and(|rejected| rejected.is_some())
-            })
+        bond == Bond::Kept && self.rejects_unavailable(cluster)
+    }
+
+    #[cold]
+    fn rejects_unavailable(&self, cluster: &Cluster) -> bool {
+        self.rules.affinity.as_ref().is_some_and(|affinity| {
+            let reject = || affinity.reject(KeyFailure::Unavailable, cluster);
+            contained_call(reject).is_ok_and(|rejected| rejected.is_some())
+        })
     }
 
     /// The same with another policy than the cluster's.
+    #[inline]
     pub(crate) fn pick_by(
         &self,
         policy: &dyn LoadBalancer,
@@ -293,8 +301,8 @@ impl ClusterState {
         failed: &[DestinationIndex],
     ) -> Option<Picked> {
         let zone = self.context.zone.as_deref();
-        let fault = |i: usize| self.destinations[i].fault(cluster);
-        let assessment = assess(cluster, zone, failed, fault);
+        let faults = self.faults(cluster);
+        let assessment = assess(cluster, zone, failed, |i| faults.of(i));
         let others = Available::new(cluster, &assessment, self.live.health_epoch(), None);
         let mut picked = self.pick_from(&others, &*self.rules.balancer, cluster, head)?;
         if self.rules.affinity.is_some() {
@@ -316,7 +324,7 @@ impl ClusterState {
         let position = match available.members().len() {
             0 => return None,
             // The policy is not asked, so a turn is not taken (I10).
-            1 => 0,
+            1 if !policy.is_always_asked() => 0,
             _ => policy.pick(&self.candidates(cluster, available), head)?,
         };
         let index = *available.members().get(position)?;
@@ -350,8 +358,8 @@ impl ClusterState {
     pub(crate) fn assess(&self, cluster: &Cluster) -> Assessment {
         // The time out of a destination may be over.
         drop(self.list(cluster));
-        let fault = |i: usize| self.destinations[i].fault(cluster);
-        assess(cluster, self.context.zone.as_deref(), &[], fault)
+        let faults = self.faults(cluster);
+        assess(cluster, self.context.zone.as_deref(), &[], |i| faults.of(i))
     }
 
     /// Makes a new list, unless another thread is at it.
@@ -360,7 +368,8 @@ impl ClusterState {
         let Some(_renewing) = self.renewal.try_lock() else {
             return false;
         };
-        let available = Self::assess_now(cluster, &self.live, &self.destinations, &self.context);
+        let (live, destinations) = (&self.live, &self.destinations);
+        let available = Self::assess_now(cluster, live, destinations, &self.rules, &self.context);
         self.available.store(Arc::new(available));
         true
     }
@@ -369,6 +378,7 @@ impl ClusterState {
         cluster: &Cluster,
         live: &ClusterLive,
         destinations: &[Arc<DestinationState>],
+        rules: &ClusterRules,
         context: &PickContext,
     ) -> Available {
         // The epoch is read first: a change that comes while the list is made leaves the list behind, not ahead.
@@ -379,9 +389,17 @@ impl ClusterState {
             let outs = destinations.iter().map(|state| state.health());
             until = outs.filter_map(|health| health.reactivate(now)).min();
         }
-        let fault = |i: usize| destinations[i].fault(cluster);
-        let assessment = assess(cluster, context.zone.as_deref(), &[], fault);
+        let faults = Faults::of_all(cluster, destinations, rules.availability.as_ref());
+        let assessment = assess(cluster, context.zone.as_deref(), &[], |i| faults.of(i));
         Available::new(cluster, &assessment, epoch, until)
+    }
+
+    fn faults<'a>(&'a self, cluster: &'a Cluster) -> Faults<'a> {
+        Faults::of_all(
+            cluster,
+            &self.destinations,
+            self.rules.availability.as_ref(),
+        )
     }
 }
 

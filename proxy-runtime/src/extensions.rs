@@ -5,8 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use proxy_model::compiled::Route;
+use proxy_model::config::TransformConfig;
 use proxy_model::{Problem, Problems, pointer_to, same_id};
 
+use crate::contain::contained_call;
 use crate::filter::{Filter, Filters, NamedFilter};
 use crate::layer::{BoxLayer, RouteLayers, RouteService};
 use crate::policy::{Form, PolicySource, RoutePolicies};
@@ -16,10 +18,21 @@ use crate::policy::{Form, PolicySource, RoutePolicies};
 pub(crate) struct Extensions {
     filters: BTreeMap<Arc<str>, Arc<dyn Filter>>,
     layers: BTreeMap<Arc<str>, Arc<BoxLayer>>,
+    /// Makes filters of the program's own transforms, by their keys.
+    transforms: BTreeMap<Arc<str>, Arc<MakeTransform>>,
+    /// Makes filters for routes that name none.
+    hooks: Vec<Arc<RouteHook>>,
     policies: Option<Arc<dyn PolicySource>>,
     /// The innermost service, inside all layers; present if there are layers or policies.
     rest: Option<RouteService>,
 }
+
+/// Makes a filter of an entry in `Transforms`, or says what is wrong with the entry.
+pub(crate) type MakeTransform =
+    dyn Fn(&TransformConfig) -> Result<Arc<dyn Filter>, String> + Send + Sync;
+
+/// Makes filters for a route.
+pub(crate) type RouteHook = dyn Fn(&Route) -> Vec<Arc<dyn Filter>> + Send + Sync;
 
 /// The filters and layers of one route, of which there is at least one.
 #[derive(Debug)]
@@ -43,6 +56,21 @@ impl Extensions {
     ) {
         self.rest = Some(rest);
         register(&mut self.layers, name, layer);
+    }
+
+    /// Adds a transform; the last one of a key counts.
+    pub(crate) fn register_transform(&mut self, key: Arc<str>, make: Arc<MakeTransform>) {
+        register(&mut self.transforms, key, make);
+    }
+
+    /// Adds filters to all routes.
+    pub(crate) fn register_hook(&mut self, hook: Arc<RouteHook>) {
+        self.hooks.push(hook);
+    }
+
+    /// The keys of the program's transforms, with what makes them.
+    pub(crate) fn transforms(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<MakeTransform>)> {
+        self.transforms.iter()
     }
 
     /// Sets who makes policies, inside of which is the `rest` of a route.
@@ -75,7 +103,8 @@ impl Extensions {
         policies: Option<&RoutePolicies>,
         before: Option<&RouteExtensions>,
     ) -> Result<Option<Box<RouteExtensions>>, Problems> {
-        if route.filters().is_empty() && route.layers().is_empty() && policies.is_none() {
+        let names_none = route.filters().is_empty() && route.transforms().own().is_empty();
+        if names_none && self.hooks.is_empty() && route.layers().is_empty() && policies.is_none() {
             return Ok(None);
         }
         let (guard, around) = match policies.map(|policies| &policies.0) {
@@ -95,6 +124,9 @@ impl Extensions {
             .filter(|_| around.is_some() || !route.layers().is_empty());
         if problems.has_errors() {
             return Err(problems);
+        }
+        if filters.is_none() && layers.is_none() {
+            return Ok(None);
         }
         Ok(Some(Box::new(RouteExtensions { filters, layers })))
     }
@@ -119,7 +151,62 @@ impl Extensions {
                 None => problems.push(not_registered(route, "Filters", position, name)),
             }
         }
+        self.add_transforms(route, &mut filters, problems);
+        for hook in &self.hooks {
+            let made = contained_call(|| hook(route)).unwrap_or_else(|panic| {
+                problems.push(Problem::error(
+                    pointer_to("/Routes", route.id().as_str()),
+                    "route_hook",
+                    format!("a hook for routes panicked: {}", panic.0),
+                ));
+                Vec::new()
+            });
+            filters.extend(made.into_iter().map(|filter| NamedFilter {
+                name: Arc::from("hook"),
+                filter,
+            }));
+        }
         (!filters.is_empty()).then(|| Filters::new(filters))
+    }
+
+    /// Adds the filters of the program's transforms, in the order of the list.
+    fn add_transforms(
+        &self,
+        route: &Route,
+        filters: &mut Vec<NamedFilter>,
+        problems: &mut Problems,
+    ) {
+        let entries = route.config().transforms.as_deref().unwrap_or_default();
+        for &position in route.transforms().own() {
+            let mut pointer = pointer_to("/Routes", route.id().as_str());
+            pointer.push_str(&format!("/Transforms/{position}"));
+            let Some(entry) = entries.get(position) else {
+                continue;
+            };
+            let is_its = |key: &str| {
+                entry
+                    .keys()
+                    .any(|written| written.eq_ignore_ascii_case(key))
+            };
+            let Some((key, make)) = self.transforms.iter().find(|(key, _)| is_its(key)) else {
+                let message = "this proxy has no transform for this entry";
+                let suggestion = "register it with `ProxyBuilder::transform`";
+                let problem = Problem::error(pointer, "unknown_transform", message);
+                problems.push(problem.with_suggestion(suggestion));
+                continue;
+            };
+            match make_filter(&**make, entry) {
+                Ok(filter) => filters.push(NamedFilter {
+                    name: Arc::clone(key),
+                    filter,
+                }),
+                Err(reason) => problems.push(Problem::error(
+                    pointer,
+                    "invalid_transform_value",
+                    format!("`{key}` of the program: {reason}"),
+                )),
+            }
+        }
     }
 
     fn layers_of(
@@ -141,6 +228,14 @@ impl Extensions {
         }
         service.map(|service| RouteLayers::new(route.layers(), service))
     }
+}
+
+/// Makes the filter of an entry. A panic is an error of the entry.
+pub(crate) fn make_filter(
+    make: &MakeTransform,
+    entry: &TransformConfig,
+) -> Result<Arc<dyn Filter>, String> {
+    contained_call(|| make(entry)).unwrap_or_else(|panic| Err(format!("it panicked: {}", panic.0)))
 }
 
 fn register<T: ?Sized>(registered: &mut BTreeMap<Arc<str>, Arc<T>>, name: Arc<str>, new: Arc<T>) {
@@ -184,6 +279,7 @@ impl fmt::Debug for Extensions {
         f.debug_struct("Extensions")
             .field("filters", &self.filters.keys())
             .field("layers", &self.layers.keys())
+            .field("transforms", &self.transforms.keys())
             .field("policies", &self.policies.is_some())
             .finish()
     }

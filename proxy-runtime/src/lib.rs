@@ -26,9 +26,10 @@
 //! 19. `status`, `probing`
 //! 20. `forward`: the exchange, the tower service, and the typed path
 //! 21. `build`: how a proxy is made and kept up to date
-//! 22. `server`: listeners, and connections of clients as the exchange sees them
-//! 23. `explain`, `harness`
-//! 24. `prometheus`, `admin`
+//! 22. `direct`: parts of the proxy on their own
+//! 23. `server`: listeners, and connections of clients as the exchange sees them
+//! 24. `explain`, `harness`
+//! 25. `prometheus`, `admin`
 
 #[cfg(feature = "admin")]
 pub mod admin;
@@ -38,6 +39,7 @@ mod build;
 mod cluster;
 mod connection;
 mod contain;
+pub mod direct;
 mod error;
 mod exchange;
 pub mod explain;
@@ -91,10 +93,10 @@ pub use self::build::{Driver, ProxyBuilder};
 pub use self::connection::{
     ClientCertificate, ClientField, ConnectionInfo, Network, NetworkError, TrustedProxies,
 };
-pub use self::error::{ForwardError, ForwardErrorKind, Side};
+pub use self::error::{Cause, ForwardError, ForwardErrorKind, Side};
 #[cfg(feature = "metrics")]
 pub use self::prometheus::ProxyCollector;
-pub use self::proxy::{Proxy, ProxyService};
+pub use self::proxy::{ClusterChange, ClusterChanges, Proxy, ProxyService};
 pub use self::response::ProxyBody;
 pub use self::support::unsupported;
 

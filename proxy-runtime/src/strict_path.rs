@@ -24,16 +24,17 @@ pub(crate) fn has_doubled_slashes(path: &[u8]) -> Result<bool, &'static str> {
 
 /// Checks a path against the setting `StrictPaths` of the route that it matches.
 ///
-/// Doubled slashes are an error here and not merged, because another route might match the merged path.
+/// The path is read only for a route with the setting. Doubled slashes are an error here and not merged, because
+/// another route might match the merged path.
 ///
 /// # Errors
 ///
 /// The route accepts only paths that every program reads in the same way, and this is not one.
 #[inline]
-pub(crate) fn check(route: &Route, path: &str) -> Result<(), &'static str> {
+pub(crate) fn check<'a>(route: &Route, path: impl FnOnce() -> &'a str) -> Result<(), &'static str> {
     match route.has_strict_paths() {
         false => Ok(()),
-        true => match has_doubled_slashes(path.as_bytes())? {
+        true => match has_doubled_slashes(path().as_bytes())? {
             false => Ok(()),
             true => Err("the path has doubled slashes"),
         },

@@ -68,64 +68,62 @@ pub(crate) fn dependencies(workspace: &Workspace, required: bool) -> crate::Resu
 /// each has large dependencies, which fifteen pairs would check many times.
 const ONE_BY_ONE: [&str; 2] = ["azure-loadbalancer", "xds-control-plane"];
 
-/// The feature with the test doubles. Its modules depend on no other feature, so it is checked
-/// alone.
-const STAND_INS: &str = "testing";
+/// Features that no code combines with another one, so each is checked alone: the test doubles, look-ups
+/// by servers of DNS, and the encryption of affinity values.
+const ALONE: [&str; 3] = ["testing", "dns", "affinity-keys"];
 
 /// A run of cargo-hack: the libraries, and how their features are combined.
 #[derive(Debug, PartialEq, Eq)]
 struct FeatureSets<'a> {
     libraries: Vec<&'a str>,
-    arguments: &'static [&'static str],
+    arguments: Vec<String>,
 }
 
 impl<'a> FeatureSets<'a> {
     /// Each library alone: without features, with each feature, and (except for [`ONE_BY_ONE`] and
-    /// [`STAND_INS`]) with each pair. The feature `default` is excluded, since it equals another
-    /// one everywhere.
-    fn of(libraries: &[&'a str], has_stand_ins: impl Fn(&str) -> bool) -> Vec<Self> {
+    /// [`ALONE`]) with each pair. The feature `default` is excluded, since it equals another one
+    /// everywhere.
+    fn of(libraries: &[&'a str], has_feature: impl Fn(&str, &str) -> bool) -> Vec<Self> {
         let (one_by_one, paired): (Vec<_>, Vec<_>) = libraries
             .iter()
             .copied()
             .partition(|name| ONE_BY_ONE.contains(name));
-        let stand_ins = paired.iter().copied().filter(|name| has_stand_ins(name));
-        let stand_ins: Vec<_> = stand_ins.collect();
-        let sets = [
+        let alone = ALONE.map(|feature| {
+            let libraries = paired.iter().copied();
+            Self {
+                libraries: libraries
+                    .filter(|name| has_feature(name, feature))
+                    .collect(),
+                arguments: words(&format!("--no-default-features --features {feature}")),
+            }
+        });
+        let excluded = ALONE.join(",");
+        let combined = [
             Self {
                 libraries: one_by_one,
-                arguments: &[
-                    "--feature-powerset",
-                    "--depth",
-                    "1",
-                    "--exclude-features",
-                    "default",
-                ],
+                arguments: words("--feature-powerset --depth 1 --exclude-features default"),
             },
             Self {
                 libraries: paired,
-                arguments: &[
-                    "--feature-powerset",
-                    "--depth",
-                    "2",
-                    "--exclude-features",
-                    "default,testing",
-                ],
-            },
-            Self {
-                libraries: stand_ins,
-                arguments: &["--no-default-features", "--features", STAND_INS],
+                arguments: words(&format!(
+                    "--feature-powerset --depth 2 --exclude-features default,{excluded}"
+                )),
             },
         ];
         let some = |set: &Self| !set.libraries.is_empty();
-        sets.into_iter().filter(some).collect()
+        combined.into_iter().chain(alone).filter(some).collect()
     }
 
     fn command(&self, hack: &Path) -> Invocation {
         Invocation::new(hack)
             .args(["hack", "check", "--lib", "--keep-going"])
-            .args(self.arguments.iter().copied())
+            .args(self.arguments.iter().map(String::as_str))
             .args(self.libraries.iter().flat_map(|name| ["--package", name]))
     }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
 }
 
 /// Checks each library alone with its [`FeatureSets`]. In the build of the whole workspace,
@@ -137,7 +135,9 @@ pub(crate) fn features(workspace: &Workspace, required: bool) -> crate::Result<O
     let libraries = workspace.published_libraries();
     let mut failed = Vec::new();
     let mut why = Vec::new();
-    for sets in FeatureSets::of(&libraries, |name| workspace.has_feature(name, STAND_INS)) {
+    for sets in FeatureSets::of(&libraries, |name, feature| {
+        workspace.has_feature(name, feature)
+    }) {
         let hack = sets.command(&hack);
         say!("{hack}");
         // Counted here: flags that deny warnings would make cargo check every dependency again.
@@ -217,27 +217,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_library_is_left_out_and_stand_ins_are_tried_alone() {
+    fn no_library_is_left_out_and_lone_features_are_tried_alone() {
         let libraries = ["azure-loadbalancer", "discovery-core", "proxy-model"];
-        let sets = FeatureSets::of(&libraries, |name| name == "discovery-core");
-        let libraries: Vec<_> = sets.iter().map(|set| set.libraries.clone()).collect();
+        let sets = FeatureSets::of(&libraries, |name, feature| {
+            name == "discovery-core" && feature != "affinity-keys"
+        });
+        let commands: Vec<_> = sets
+            .iter()
+            .map(|set| set.command(Path::new("cargo-hack")).to_string())
+            .collect();
+        let hack = "cargo-hack hack check --lib --keep-going";
         assert_eq!(
-            libraries,
+            commands,
             [
-                vec!["azure-loadbalancer"],
-                vec!["discovery-core", "proxy-model"],
-                vec!["discovery-core"],
+                format!(
+                    "{hack} --feature-powerset --depth 1 --exclude-features default --package azure-loadbalancer"
+                ),
+                format!(
+                    "{hack} --feature-powerset --depth 2 --exclude-features default,testing,dns,affinity-keys --package discovery-core --package proxy-model"
+                ),
+                format!("{hack} --no-default-features --features testing --package discovery-core"),
+                format!("{hack} --no-default-features --features dns --package discovery-core"),
             ]
         );
-        let [_, paired, alone] = sets.as_slice() else {
-            panic!("three runs: {sets:?}");
-        };
-        assert!(paired.arguments.contains(&"default,testing"));
-        assert_eq!(
-            alone.command(Path::new("cargo-hack")).to_string(),
-            "cargo-hack hack check --lib --keep-going --no-default-features --features testing --package discovery-core"
-        );
-        assert_eq!(FeatureSets::of(&["log-sink"], |_| false).len(), 1);
+        assert_eq!(FeatureSets::of(&["log-sink"], |_, _| false).len(), 1);
     }
 
     #[test]

@@ -29,7 +29,8 @@ pub struct ArmOptions {
     pub max_list_bytes: usize,
 }
 
-/// The retries of a call after 408, 429, a status of 500 to 599, or no response.
+/// The retries of a call after 408, 429, a status of 500 to 599, or no response. Defaults, factor and jitter
+/// are those of Kubernetes' provider for Azure.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RetryPolicy {

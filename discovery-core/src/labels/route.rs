@@ -66,6 +66,7 @@ pub fn read_route(node: &LabelNode<'_>, names: &RouteLabels) -> RouteConfig {
         output_cache_policy: node.text("OutputCachePolicy"),
         timeout_policy: node.text("TimeoutPolicy"),
         timeout: node.time_span("Timeout"),
+        timeout_includes_body: node.boolean("TimeoutIncludesBody"),
         metadata: node.map("Metadata"),
         transforms: list(node, "Transforms", |transform| Some(transform.entries())),
         filters: node.list("Filters"),

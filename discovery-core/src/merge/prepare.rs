@@ -8,7 +8,7 @@ use proxy_model::{ClusterId, CompileOptions, Problem, Problems, Revision, RouteI
 
 use super::accepted::{Accepted, Item, Kept, Listed};
 use crate::contain::Broken;
-use crate::filter::{ConfigFilter, FilterContext, filter_config};
+use crate::filter::{ConfigFilter, FilterContext, filter_shared};
 use crate::provider::Strictness;
 
 /// The preparation of a provider's configuration.
@@ -71,11 +71,7 @@ impl Preparation {
             provider: &self.provider,
         };
         let mut listed = Listed::of(&config);
-        // Shared with the provider unless a filter edits it.
-        let mut problems = match self.filters.is_empty() {
-            true => Problems::new(),
-            false => filter_config(&self.filters, &context, Arc::make_mut(&mut config)),
-        };
+        let mut problems = filter_shared(&self.filters, &context, &mut config);
         // Filters are code, which may have failed by accident.
         let retry = !problems.is_empty();
         let mut kept = HashMap::new();

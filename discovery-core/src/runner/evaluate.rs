@@ -9,7 +9,7 @@ use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
 
 use crate::contain::contained_call;
 use crate::discovery::{DiscoveredService, ServiceContent};
-use crate::filter::{ConfigFilter, FilterContext, filter_config};
+use crate::filter::{ConfigFilter, FilterContext, filter_config, filter_shared};
 use crate::labels::LabelsParser;
 
 /// The evaluation of a service.
@@ -91,20 +91,20 @@ impl Evaluator {
         mut fragment: Arc<ProxyConfig>,
         problems: &mut Problems,
     ) -> Option<Arc<ProxyConfig>> {
-        // Shared with the source unless a filter edits it.
-        if !self.filters.is_empty() {
-            problems.append(self.filter(Arc::make_mut(&mut fragment)));
-        }
+        problems.append(filter_shared(&self.filters, &self.context(), &mut fragment));
         self.check_compiles(&fragment, problems);
         Some(fragment)
     }
 
     /// Runs the filters over a fragment.
     pub(super) fn filter(&self, fragment: &mut ProxyConfig) -> Problems {
-        let context = FilterContext {
+        filter_config(&self.filters, &self.context(), fragment)
+    }
+
+    fn context(&self) -> FilterContext<'_> {
+        FilterContext {
             provider: &self.source,
-        };
-        filter_config(&self.filters, &context, fragment)
+        }
     }
 
     /// Reports what keeps a fragment from serving.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use proxy_model::{Problems, Revision};
+use proxy_model::Problems;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -65,27 +65,22 @@ impl Publisher {
     }
 
     /// Publishes the configuration restored from disk, which serves until the source can be polled.
-    pub(super) fn restored(
-        &self,
-        settled: Settled,
-        revision: Revision,
-        confirmed: Option<Timestamp>,
-    ) {
+    pub(super) fn restored(&self, settled: Settled, confirmed: Option<Timestamp>) {
         tracing::info!(
             target: "discovery::runner",
             provider = &*self.source,
             clusters = settled.config.clusters.len(),
             routes = settled.config.routes.len(),
-            problems = %settled.problems,
+            problems = %settled.outcome.problems,
             "serving what was kept on disk until the source answers",
         );
         self.update(|state| {
             state.status.enter(SourceState::Restored);
             state.status.last_ok = confirmed;
-            state.config = Some(Arc::new(settled.config));
-            state.revision = Some(revision);
-            state.problems = settled.problems;
-            state.status.quarantined = settled.quarantined;
+            state.config = Some(settled.config);
+            state.revision = Some(settled.revision);
+            state.problems = settled.outcome.problems;
+            state.status.quarantined = settled.outcome.quarantined;
             state.status.changes += 1;
         });
     }
@@ -107,33 +102,32 @@ impl Publisher {
         &self,
         cycle: u64,
         settled: Settled,
-        revision: Revision,
         changes: Option<&Summary>,
         outdated: Option<&Outdated>,
     ) -> Arc<CycleReport> {
         let before = Arc::clone(&self.state.borrow());
-        let changed = before.revision != Some(revision);
-        let config = if changed {
-            Arc::new(settled.config)
-        } else {
-            before.config.clone().unwrap_or_default()
-        };
-        self.log_answer(&before, &settled.quarantined, changes);
+        let Settled {
+            config,
+            revision,
+            outcome,
+            ..
+        } = settled;
+        self.log_answer(&before, &outcome.quarantined, changes);
         self.log_age(&before, outdated);
         let report = Arc::new(CycleReport {
             cycle,
             revision,
-            changed,
-            services: settled.services,
-            problems: settled.problems.clone(),
+            changed: before.revision != Some(revision),
+            services: outcome.services,
+            problems: outcome.problems.clone(),
         });
         self.update(|state| {
             match outdated {
                 Some(outdated) => state.serve_in_part(config, revision, outdated),
                 None => state.serve_revision(config, revision),
             };
-            state.problems = settled.problems;
-            state.status.quarantined = settled.quarantined;
+            state.problems = outcome.problems;
+            state.status.quarantined = outcome.quarantined;
         });
         self.reports.send_replace(Some(Arc::clone(&report)));
         report

@@ -6,16 +6,14 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use proxy_model::config::ProxyConfig;
-use proxy_model::{ClusterId, Problem, Problems, RouteId, pointer_to};
+use proxy_model::{ClusterId, Problem, Problems, Revision, RouteId, pointer_to};
 use tokio::time::Instant;
 
 use super::evaluate::Evaluation;
 use super::good::Good;
 use super::options::ConfirmRemoval;
-use super::settling::{Owners, Settling};
+use super::settling::{Outcome, Owners, Parts, Settling};
 use crate::discovery::{DiscoveredService, FailedGroup, ServiceContent};
-use crate::report::ServiceReport;
-use crate::status::QuarantinedService;
 use crate::timestamp::Timestamp;
 
 /// The services of a source. Pure bookkeeping: time is an argument, and nothing waits.
@@ -28,6 +26,16 @@ pub(super) struct Registry {
     doubted: HashMap<Arc<str>, Instant>,
     /// The owner of each id, since the last successful poll.
     owners: Owners,
+    /// The configuration of the last cycle, and what it consists of.
+    current: Option<Current>,
+}
+
+/// A configuration with its parts.
+#[derive(Debug)]
+struct Current {
+    parts: Parts,
+    config: Arc<ProxyConfig>,
+    revision: Revision,
 }
 
 /// The state of a service that is kept between cycles.
@@ -53,17 +61,19 @@ pub(crate) struct KeptService {
 /// The result of a cycle.
 #[derive(Debug)]
 pub(super) struct Settled {
-    pub(super) config: ProxyConfig,
-    pub(super) services: Vec<ServiceReport>,
-    /// Problems of the services, with pointers that begin at the source.
-    pub(super) problems: Problems,
-    pub(super) quarantined: Vec<QuarantinedService>,
+    /// The configuration, shared with that of the cycle before if it is the same.
+    pub(super) config: Arc<ProxyConfig>,
+    pub(super) revision: Revision,
+    pub(super) outcome: Outcome,
     /// True if missing services wait for their removal to be confirmed.
     pub(super) removal_pending: bool,
 }
 
 /// A service of a discovery result with its evaluation.
 pub(super) type Evaluated = (DiscoveredService, Evaluation);
+
+/// A service of a cycle: its name, its state, and what the source lists of it. `None` if it is kept unlisted.
+type Met = (Arc<str>, Known, Option<Evaluated>);
 
 impl Registry {
     pub(super) fn new(keep_order: bool, confirm_removal: Option<ConfirmRemoval>) -> Self {
@@ -73,6 +83,7 @@ impl Registry {
             confirm_removal,
             doubted: HashMap::new(),
             owners: Owners::default(),
+            current: None,
         }
     }
 
@@ -187,26 +198,28 @@ impl Registry {
     ) -> Settled {
         let (kept, removal_pending) = self.missing_but_kept(&answer, failed_groups, now);
         let mut old = std::mem::take(&mut self.services);
-        let mut services: IndexMap<Arc<str>, (Known, Option<Evaluated>)> = answer
+        let mut services: Vec<Met> = answer
             .into_iter()
             .map(|(service, evaluation)| {
                 let mut known = old.swap_remove(&service.name).unwrap_or_default();
                 known.group.clone_from(&service.group);
                 let name = Arc::clone(&service.name);
-                (name, (known, Some((service, evaluation))))
+                (name, known, Some((service, evaluation)))
             })
             .collect();
         for name in kept {
             if let Some(known) = old.swap_remove(&name) {
-                services.insert(name, (known, None));
+                services.push((name, known, None));
             }
         }
+        drop(old);
         if !self.keep_order {
-            services.sort_unstable_keys();
+            services.sort_unstable_by(|(a, ..), (b, ..)| a.cmp(b));
         }
 
         let mut settling = Settling::new(self.reserved(&services));
-        for (name, (mut known, evaluated)) in services {
+        self.services.reserve_exact(services.len());
+        for (name, mut known, evaluated) in services {
             match evaluated {
                 Some((service, evaluation)) => {
                     settling.listed(&name, &mut known, service, evaluation);
@@ -215,8 +228,7 @@ impl Registry {
             }
             self.services.insert(name, known);
         }
-        self.owners = std::mem::take(&mut settling.taken);
-        settling.finish(removal_pending)
+        self.settled(settling, removal_pending)
     }
 
     /// Returns the configuration of the restored services, before the first successful poll.
@@ -225,8 +237,35 @@ impl Registry {
         for (name, known) in &mut self.services {
             settling.unlisted(name, known);
         }
-        self.owners = std::mem::take(&mut settling.taken);
-        settling.finish(false)
+        self.settled(settling, false)
+    }
+
+    /// Returns the result of a cycle. The configuration is put together only if its parts changed.
+    fn settled(&mut self, settling: Settling, removal_pending: bool) -> Settled {
+        let (parts, owners, outcome) = settling.finish();
+        self.owners = owners;
+        let current = match self.current.take() {
+            Some(current) if current.parts.is_same(&parts) => Current { parts, ..current },
+            before => {
+                let config = parts.config();
+                let revision = Revision::of(&config);
+                let same = before.filter(|before| before.revision == revision);
+                let config = same.map_or_else(|| Arc::new(config), |before| before.config);
+                Current {
+                    parts,
+                    config,
+                    revision,
+                }
+            }
+        };
+        let settled = Settled {
+            config: Arc::clone(&current.config),
+            revision: current.revision,
+            outcome,
+            removal_pending,
+        };
+        self.current = Some(current);
+        settled
     }
 
     /// Returns the services that serve, are missing from the result and continue to serve, and true if they
@@ -288,9 +327,9 @@ impl Registry {
 
     /// Returns the ids that services had before and claim again. They are reserved independent of the
     /// order, so that a new service cannot take the place of one that serves.
-    fn reserved(&self, services: &IndexMap<Arc<str>, (Known, Option<Evaluated>)>) -> Owners {
+    fn reserved(&self, services: &[Met]) -> Owners {
         let mut reserved = Owners::default();
-        for (name, (known, evaluated)) in services {
+        for (name, known, evaluated) in services {
             let fragment = match evaluated {
                 Some((_, evaluation)) if evaluation.is_good() => evaluation.fragment.as_ref(),
                 _ => known.good.as_ref().map(|good| &good.fragment),

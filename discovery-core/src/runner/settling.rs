@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use proxy_model::config::ProxyConfig;
+use proxy_model::config::{ProxyConfig, RouteConfig};
 use proxy_model::{ClusterId, Problem, Problems, RouteId, pointer_to};
 
 use super::evaluate::Evaluation;
 use super::good::Good;
-use super::registry::{Known, Settled};
+use super::registry::Known;
 use crate::discovery::DiscoveredService;
 use crate::report::{ServiceOutcome, ServiceReport};
 use crate::status::QuarantinedService;
@@ -17,12 +17,16 @@ use crate::timestamp::Timestamp;
 /// The code of the warning that the cluster of a route is not there.
 const UNKNOWN_CLUSTER: &str = "unknown_cluster";
 
-/// Returns true if the route that a pointer names has a cluster that `config` lacks.
-fn misses_a_cluster(pointer: &str, config: &ProxyConfig) -> bool {
+/// Returns true if the route that a pointer names has a cluster that no service has.
+fn misses_a_cluster(
+    pointer: &str,
+    routes: &HashMap<&RouteId, &RouteConfig>,
+    clusters: &HashMap<ClusterId, Arc<str>>,
+) -> bool {
     let route = pointer.split_once("/Routes/").and_then(|(_, rest)| {
         let id = rest.split('/').next()?;
         let id = id.replace("~1", "/").replace("~0", "~");
-        config.routes.get(&RouteId::from(id))
+        routes.get(&RouteId::from(id))
     });
     let Some(route) = route else { return true };
     let weighted = route.weighted_clusters.iter().flatten();
@@ -33,7 +37,43 @@ fn misses_a_cluster(pointer: &str, config: &ProxyConfig) -> bool {
     (route.cluster_id.iter())
         .chain(weighted)
         .chain(partitions)
-        .any(|id| !config.clusters.contains_key(id))
+        .any(|id| !clusters.contains_key(id))
+}
+
+/// The forms in which services serve, in their order. Together they are the configuration.
+#[derive(Debug, Default)]
+pub(super) struct Parts(Vec<Arc<ProxyConfig>>);
+
+impl Parts {
+    /// Returns true if both are the same configuration, with everything in the same order. Almost always they share
+    /// their parts, and the configuration need not be put together again to see that.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let same = |(a, b): (&Arc<ProxyConfig>, &Arc<ProxyConfig>)| {
+            Arc::ptr_eq(a, b)
+                || (a == b
+                    && a.routes.keys().eq(b.routes.keys())
+                    && a.clusters.keys().eq(b.clusters.keys()))
+        };
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
+    }
+
+    /// Puts the configuration together.
+    pub(super) fn config(&self) -> ProxyConfig {
+        let mut config = ProxyConfig::default();
+        // As large as needed: growth would leave more unused than some services need.
+        let clusters = self.0.iter().map(|part| part.clusters.len());
+        config.clusters.reserve_exact(clusters.sum());
+        let routes = self.0.iter().map(|part| part.routes.len());
+        config.routes.reserve_exact(routes.sum());
+        for part in &self.0 {
+            let clusters = part.clusters.iter();
+            (config.clusters).extend(clusters.map(|(id, of)| (id.clone(), of.clone())));
+            let routes = part.routes.iter();
+            (config.routes).extend(routes.map(|(id, of)| (id.clone(), of.clone())));
+        }
+        config.shrink_to_fit();
+        config
+    }
 }
 
 /// The owner of each id.
@@ -43,11 +83,20 @@ pub(super) struct Owners {
     pub(super) routes: HashMap<RouteId, Arc<str>>,
 }
 
+/// The outcome of the services of a cycle.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) services: Vec<ServiceReport>,
+    /// Problems of the services, with pointers that begin at the source.
+    pub(super) problems: Problems,
+    pub(super) quarantined: Vec<QuarantinedService>,
+}
+
 /// The configuration of a cycle in the making.
 #[derive(Default)]
 pub(super) struct Settling {
-    config: ProxyConfig,
-    pub(super) taken: Owners,
+    parts: Parts,
+    taken: Owners,
     /// Ids that only their owner can take.
     reserved: Owners,
     services: Vec<ServiceReport>,
@@ -237,14 +286,13 @@ impl Settling {
         if !clashes.is_empty() {
             return Err(clashes);
         }
-        for (id, cluster) in &fragment.clusters {
+        for id in fragment.clusters.keys() {
             self.taken.clusters.insert(id.clone(), Arc::clone(name));
-            self.config.clusters.insert(id.clone(), cluster.clone());
         }
-        for (id, route) in &fragment.routes {
+        for id in fragment.routes.keys() {
             self.taken.routes.insert(id.clone(), Arc::clone(name));
-            self.config.routes.insert(id.clone(), route.clone());
         }
+        self.parts.0.push(Arc::clone(fragment));
         Ok(())
     }
 
@@ -258,27 +306,29 @@ impl Settling {
         });
     }
 
-    pub(super) fn finish(mut self, removal_pending: bool) -> Settled {
+    /// Returns the parts of the configuration and the result without it.
+    pub(super) fn finish(mut self) -> (Parts, Owners, Outcome) {
         // Each service was compiled alone; the cluster of a route may be another one's.
-        let config = &self.config;
-        let is_true = |problem: &Problem| {
-            problem.code != UNKNOWN_CLUSTER || misses_a_cluster(&problem.pointer, config)
-        };
-        let is_false = |problem: &Problem| !is_true(problem);
-        if self.problems.iter().any(is_false) {
-            self.problems = self.problems.into_iter().filter(is_true).collect();
-            for report in &mut self.services {
-                let problems = std::mem::take(&mut report.problems);
-                report.problems = problems.into_iter().filter(is_true).collect();
+        let is_doubtful = |problem: &Problem| problem.code == UNKNOWN_CLUSTER;
+        if self.problems.iter().any(is_doubtful) {
+            let routes = self.parts.0.iter().flat_map(|part| &part.routes).collect();
+            let clusters = &self.taken.clusters;
+            let is_true = |problem: &Problem| {
+                !is_doubtful(problem) || misses_a_cluster(&problem.pointer, &routes, clusters)
+            };
+            if !self.problems.iter().all(is_true) {
+                self.problems = self.problems.into_iter().filter(is_true).collect();
+                for report in &mut self.services {
+                    let problems = std::mem::take(&mut report.problems);
+                    report.problems = problems.into_iter().filter(is_true).collect();
+                }
             }
         }
-        self.config.shrink_to_fit();
-        Settled {
-            config: self.config,
+        let outcome = Outcome {
             services: self.services,
             problems: self.problems,
             quarantined: self.quarantined,
-            removal_pending,
-        }
+        };
+        (self.parts, self.taken, outcome)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proxy_model::config::ProxyConfig;
-use proxy_model::{Problem, Problems, Revision, pointer_to};
+use proxy_model::{Problem, Problems, pointer_to};
 use tokio::time::Instant;
 
 use super::evaluate::{Evaluation, Evaluator};
@@ -149,31 +149,24 @@ impl Worker {
         let mut registry = self.registry.take()?;
         let now = Instant::now();
         let before = Arc::clone(&self.publisher.state.borrow());
-        let (registry, mut settled, revision, changes) = off_the_runtime(move || {
+        let (registry, mut settled, changes) = off_the_runtime(move || {
             let settled = registry.answer(answer, &failed_groups, now);
-            let revision = Revision::of(&settled.config);
-            let changes = (before.revision != Some(revision)).then(|| {
+            let changes = (before.revision != Some(settled.revision)).then(|| {
                 let nothing = ProxyConfig::default();
                 Summary::of(
                     before.config.as_deref().unwrap_or(&nothing),
                     &settled.config,
                 )
             });
-            (registry, settled, revision, changes)
+            (registry, settled, changes)
         })
         .await?;
         self.registry = Some(registry);
-        problems.append(settled.problems);
-        settled.problems = problems;
+        problems.append(settled.outcome.problems);
+        settled.outcome.problems = problems;
         let removal_pending = settled.removal_pending;
         let publisher = &self.publisher;
-        let report = publisher.answered(
-            cycle,
-            settled,
-            revision,
-            changes.as_ref(),
-            outdated.as_ref(),
-        );
+        let report = publisher.answered(cycle, settled, changes.as_ref(), outdated.as_ref());
         Some(Ok((report, removal_pending)))
     }
 
@@ -315,16 +308,15 @@ impl Worker {
             return Some(());
         }
         let mut registry = self.registry.take()?;
-        let (registry, mut settled, revision) = off_the_runtime(move || {
+        let (registry, mut settled) = off_the_runtime(move || {
             registry.restore(kept);
             let settled = registry.without_answer();
-            let revision = Revision::of(&settled.config);
-            (registry, settled, revision)
+            (registry, settled)
         })
         .await?;
         self.registry = Some(registry);
-        settled.problems.append(dropped);
-        self.publisher.restored(settled, revision, oldest);
+        settled.outcome.problems.append(dropped);
+        self.publisher.restored(settled, oldest);
         Some(())
     }
 

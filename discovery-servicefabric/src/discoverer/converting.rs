@@ -36,6 +36,8 @@ pub(super) struct Conversion {
     pub(super) parser: Arc<dyn ServiceParser>,
     pub(super) memory: Arc<Memory>,
     pub(super) before: Arc<ParsedServices>,
+    /// True if replicas are reported to the cluster one by one.
+    pub(super) reports_replicas: bool,
 }
 
 /// The result of a conversion.
@@ -249,13 +251,19 @@ impl Conversion {
     /// Runs the parser, which may be foreign code. A panic affects only this service.
     fn parse(&self, description: &ServiceDescription) -> ParsedService {
         let parsed = catch_unwind(AssertUnwindSafe(|| self.parser.parse(description)));
-        parsed.unwrap_or_else(|panic| {
+        let mut parsed = parsed.unwrap_or_else(|panic| {
             let message = format!("the labels parser panicked: {}", message_of(&*panic));
             ParsedService {
                 problems: Problem::error("", "parser_failed", message).into(),
                 ..ParsedService::default()
             }
-        })
+        });
+        // The report about a service names replicas only if none of them has a destination.
+        let has_any = parsed.replicas.iter().any(|replica| replica.result.is_ok());
+        if has_any && !self.reports_replicas {
+            parsed.replicas = Vec::new();
+        }
+        parsed
     }
 }
 

@@ -135,6 +135,7 @@ impl Discoverer for ServiceFabricDiscoverer {
             parser: Arc::clone(&inner.parser),
             memory: Arc::clone(&memory),
             before: Arc::clone(&before.parsed),
+            reports_replicas: inner.options.report_replicas_health,
         };
         let Converted {
             mut discovery,

@@ -118,6 +118,9 @@ pub(crate) struct KnownService {
     pub(crate) read: Option<Arc<Read>>,
     /// The reason why it could not be read in this cycle.
     pub(crate) failed: Option<Failed>,
+    /// The partitions that could not be read, by id, of a service of which none could be read. `None` if the
+    /// service was read.
+    pub(crate) none_read: Option<Arc<BTreeMap<String, Failed>>>,
     /// The old responses that its labels are based on.
     pub(crate) stale_labels: Option<StaleAnswer>,
 }
@@ -180,6 +183,12 @@ impl KnownService {
             );
             Problem::warning("", PARTITION_NOT_READ, message)
         })
+    }
+
+    /// Returns the last failure of the partition, if it could not be read.
+    pub(crate) fn unread_part(&self, id: &str) -> Option<&Failed> {
+        let of_none = self.none_read.as_ref().and_then(|none| none.get(id));
+        of_none.or_else(|| self.read.as_ref()?.unread.get(id))
     }
 
     /// Returns true if the service had opted in when it was last read, as far as known.

@@ -48,6 +48,25 @@ pub(super) struct Parts {
     pub(super) unread: BTreeMap<String, Failed>,
 }
 
+/// The reason why no partition of a service could be read.
+pub(super) struct NoneRead {
+    pub(super) problem: Problem,
+    /// The partitions that could not be read, by id. Those that hang take no time of the next attempt.
+    pub(super) unread: BTreeMap<String, Failed>,
+    /// True if partitions had little or no time, because others hang. The next attempt may read them.
+    pub(super) is_hurried: bool,
+}
+
+impl From<Problem> for NoneRead {
+    fn from(problem: Problem) -> Self {
+        Self {
+            problem,
+            unread: BTreeMap::new(),
+            is_hurried: false,
+        }
+    }
+}
+
 impl Topology {
     /// Reads partitions and replicas. A partition that vanishes meanwhile is not taken for one without replicas: the
     /// partitions are read once more.
@@ -57,7 +76,7 @@ impl Topology {
         observed: &Watched<'_>,
         service: &KnownService,
         service_id: &str,
-    ) -> Result<Parts, Problem> {
+    ) -> Result<Parts, NoneRead> {
         let slow = OnceLock::new();
         let mut reading = Reading {
             cycle,
@@ -80,12 +99,12 @@ impl Topology {
         let parts = self.try_parts(reading).await?;
         parts.ok_or_else(|| {
             let message = "a partition of the service is listed and does not exist";
-            Problem::error("", "not_read", message)
+            Problem::error("", "not_read", message).into()
         })
     }
 
     /// Reads the partitions. Returns `None` if one has disappeared meanwhile.
-    async fn try_parts(&self, reading: Reading<'_>) -> Result<Option<Parts>, Problem> {
+    async fn try_parts(&self, reading: Reading<'_>) -> Result<Option<Parts>, NoneRead> {
         let Reading {
             observed,
             service,
@@ -95,14 +114,16 @@ impl Topology {
         let listed = match self.limited(observed.partitions(service_id)).await {
             Ok(partitions) => partitions,
             Err(error) if error.is_gone() => Vec::new(),
-            Err(error) => return Err(unreadable("", "the partitions of the service", &error)),
+            Err(error) => {
+                return Err(unreadable("", "the partitions of the service", &error).into());
+            }
         };
         let status = &service.info.service_status;
         if listed.is_empty() && matches!(status, ServiceStatus::Active | ServiceStatus::Upgrading) {
             // One that is being created or deleted has none, any other one has: the lists do not agree.
             let message =
                 "the service is listed as active, and the cluster lists no partition of it";
-            return Err(Problem::error("", "no_partitions", message));
+            return Err(Problem::error("", "no_partitions", message).into());
         }
         let mut listed = at_most(listed, MAX_PARTITIONS, "partitions of a service")?;
         listed.sort_by(|a, b| place_of(a).cmp(&place_of(b)));
@@ -114,8 +135,8 @@ impl Topology {
             read.push(part);
         }
         read.sort_by(|a, b| place_of(&a.partition).cmp(&place_of(&b.partition)));
-        if let Some(problem) = nothing_read(&read) {
-            return Err(problem);
+        if let Some(none) = nothing_read(&read) {
+            return Err(none);
         }
         let mut parts = Parts::default();
         for part in read {
@@ -154,7 +175,7 @@ impl Topology {
         } = reading;
         let id = partition.partition_information.id.as_str();
         let read = service.read.as_deref();
-        let before = read.and_then(|read| read.unread.get(id));
+        let before = service.unread_part(id);
         if let Some(failed) = before.filter(|failed| cycle.leaves_alone(failed)) {
             return Ok(Some(Part::unread(failed.clone(), partition)));
         }
@@ -178,7 +199,7 @@ impl Topology {
             let message = format!("the partition {id} was not read: others took too long");
             let failed = before.cloned();
             let failed = failed.unwrap_or_else(|| unread(Problem::error("", "not_read", message)));
-            return Ok(Some(Part::unread(failed, partition)));
+            return Ok(Some(Part::hurried(failed, partition)));
         }
         let what = format!("the replicas of the partition {id}");
         let replicas = match self.within(patience, observed.replicas(id)).await {
@@ -192,10 +213,15 @@ impl Topology {
         let mut replicas = match replicas {
             Ok(replicas) => replicas,
             Err(problem) => {
-                if problem.code == TIMED_OUT {
+                let timed_out = problem.code == TIMED_OUT;
+                if timed_out {
                     slow.get_or_init(Instant::now);
                 }
-                return Ok(Some(Part::unread(unread(problem), partition)));
+                let failed = unread(problem);
+                return Ok(Some(match timed_out && patience < PATIENCE {
+                    true => Part::hurried(failed, partition),
+                    false => Part::unread(failed, partition),
+                }));
             }
         };
         replicas.sort_by_key(|replica| replica.replica_id);
@@ -208,6 +234,7 @@ impl Topology {
             resolved: None,
             unresolved: None,
             unread: None,
+            is_hurried: false,
         };
         if self.options.endpoint_source == EndpointSource::ReplicasAndResolve {
             let before = service.read.as_deref();
@@ -311,12 +338,20 @@ struct Reading<'a> {
 }
 
 /// Returns the reason why none of the partitions could be read, if that is so.
-fn nothing_read(read: &[Part]) -> Option<Problem> {
+fn nothing_read(read: &[Part]) -> Option<NoneRead> {
     let failed = read.iter().map(|part| part.unread.as_ref());
     let failed: Vec<_> = failed.collect::<Option<_>>()?;
     let slow = failed.iter().find(|of| of.problem.code == TIMED_OUT);
-    let failed = slow.or_else(|| failed.first())?;
-    Some(failed.problem.clone())
+    let problem = slow.or_else(|| failed.first())?.problem.clone();
+    let ids = read
+        .iter()
+        .map(|part| &part.partition.partition_information.id);
+    let unread = ids.cloned().zip(failed.into_iter().cloned());
+    Some(NoneRead {
+        problem,
+        unread: unread.collect(),
+        is_hurried: read.iter().any(|part| part.is_hurried),
+    })
 }
 
 /// A partition, as it was read.
@@ -326,6 +361,8 @@ struct Part {
     resolved: Option<Resolved>,
     unresolved: Option<StaleAnswer>,
     unread: Option<Failed>,
+    /// True if it had little or no time, because others hang.
+    is_hurried: bool,
 }
 
 impl Part {
@@ -337,6 +374,15 @@ impl Part {
             resolved: None,
             unresolved: None,
             unread: Some(failed),
+            is_hurried: false,
+        }
+    }
+
+    /// Creates the part of a partition that had little or no time to be read.
+    fn hurried(failed: Failed, partition: Partition) -> Self {
+        Self {
+            is_hurried: true,
+            ..Self::unread(failed, partition)
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::listing::unreadable;
 use super::memory::{KnownService, Memory, Read};
-use super::parts::Parts;
+use super::parts::{NoneRead, Parts};
 use super::probe::Probe;
 use super::settling::{self, Cycle, Plan};
 use super::{Listed, Topology, let_others_run};
@@ -78,11 +78,20 @@ impl Topology {
             labels: before.and_then(|before| before.labels.clone()),
             read: before.and_then(|before| before.read.clone()),
             failed: None,
+            none_read: before.and_then(|before| before.none_read.clone()),
             stale_labels: None,
         };
-        if let Err(problem) = self.fill(cycle, &mut service, before, probe).await {
+        if let Err(none) = self.fill(cycle, &mut service, before, probe).await {
             let before = before.and_then(|before| before.failed.as_ref());
-            service.failed = Some(cycle.failed(before, problem));
+            service.failed = Some(match none.is_hurried {
+                true => cycle.hurried(before, none.problem),
+                false => cycle.failed(before, none.problem),
+            });
+            if !none.unread.is_empty() {
+                service.none_read = Some(Arc::new(none.unread));
+            }
+        } else {
+            service.none_read = None;
         }
         service
     }
@@ -94,7 +103,7 @@ impl Topology {
         service: &mut KnownService,
         before: Option<&KnownService>,
         probe: Option<&Probe>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), NoneRead> {
         let service_id = service_id(&service.info);
         let labels = self
             .read_labels(cycle, service, &service_id, before)

@@ -1,11 +1,16 @@
 //! `explain`: the result for a request.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 
 use program_kit::Failure;
+use proxy_model::Snapshot;
+use proxy_runtime::Cause;
 use proxy_runtime::explain::{
-    Explanation, KeyUse, ProxySettings, Verdict, explain as decide, request_from_text,
+    Considered, Explanation, KeyUse, ProxySettings, Verdict, explain as decide, request_from_text,
+    shadowed_routes,
 };
+use serde_json::Value;
 
 use super::{load, print, print_json, unusable};
 use crate::check::examine;
@@ -14,7 +19,7 @@ use crate::document::Document;
 use crate::settings::Server;
 
 /// The maximum number of listed routes that do not match, in text output.
-const CONSIDERED: usize = 20;
+const CONSIDERED: usize = 10;
 
 pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
     let examined = examine(&load(&Document::of(&options.files)?)?);
@@ -22,6 +27,11 @@ pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
         Some(snapshot) if !examined.problems.has_errors() => snapshot,
         _ => return Err(unusable(&examined.problems)),
     };
+    if options.all_shadowed {
+        return shadowed(&snapshot, options.format);
+    }
+    let past = options.log_line.as_deref().map(PastRequest::read);
+    let past = past.transpose().map_err(Failure::usage)?;
     let headers = options.headers.iter().map(String::as_str);
     let listeners = examined.settings.explained_listeners();
     let rules = listeners.rules(options.listener.as_deref());
@@ -33,22 +43,109 @@ pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
     settings.zone = zone;
     // It is set for the proxy, since routes can override it.
     settings.max_request_body = limits.body_bytes.take();
-    let remote = options.remote_addr;
-    let asked = request_from_text(
-        &options.method,
-        &options.url,
-        headers,
-        &limits,
-        rules,
-        remote,
-    );
+    let (method, url) = match &past {
+        Some(past) => (&past.method, &past.url),
+        None => (
+            &options.method,
+            options.url.as_ref().unwrap_or(&options.method),
+        ),
+    };
+    let remote = past
+        .as_ref()
+        .map_or(options.remote_addr, |past| past.remote);
+    let asked = request_from_text(method, url, headers, &limits, rules, remote);
     let explanation = asked
         .map_err(Failure::usage)?
         .explain(|request, connection| decide(&snapshot, &settings, request, connection));
     match options.format {
         Format::Json => print_json(&explanation),
-        Format::Text => print(readable(&explanation).trim_end()),
+        Format::Text => {
+            let logged = past.map_or_else(String::new, |past| past.logged);
+            print(format!("{logged}{}", readable(&explanation)).trim_end())
+        }
     }
+}
+
+/// Prints the routes that no request can reach.
+fn shadowed(snapshot: &Snapshot, format: Format) -> Result<(), Failure> {
+    let shadowed = shadowed_routes(snapshot);
+    match format {
+        Format::Json => print_json(&shadowed)?,
+        Format::Text if shadowed.is_empty() => print("No route is shadowed by another one.")?,
+        Format::Text => {
+            let lines = shadowed
+                .iter()
+                .map(|route| format!("{}: {} takes all its requests", route.route, route.by));
+            print(&lines.collect::<Vec<_>>().join("\n"))?;
+        }
+    }
+    match shadowed.len() {
+        0 => Ok(()),
+        1 => Err(Failure::new("1 route cannot be reached")),
+        many => Err(Failure::new(format!("{many} routes cannot be reached"))),
+    }
+}
+
+/// A request of the past, from a line of the access log.
+struct PastRequest {
+    method: String,
+    url: String,
+    remote: Option<SocketAddr>,
+    /// The end of the request as the line has it.
+    logged: String,
+}
+
+impl PastRequest {
+    fn read(line: &str) -> Result<Self, String> {
+        let line: Value = serde_json::from_str(line).map_err(|error| {
+            format!("the line of the access log is not JSON ({error}); lines have this form with `Format` `json`")
+        })?;
+        let text = |name: &str| line[name].as_str();
+        let field = |name: &str| {
+            text(name)
+                .ok_or_else(|| format!("the line has no `{name}`: its request was not parsed"))
+        };
+        let url = format!(
+            "{}://{}{}",
+            field("scheme")?,
+            field("host")?,
+            field("path")?
+        );
+        let mut logged = match line["status"].as_u64() {
+            Some(status) => format!("The log has {status}"),
+            None => "The log has no status".to_owned(),
+        };
+        if let Some(name) = text("cause") {
+            let cause = Cause::ALL.iter().find(|cause| cause.as_str() == name);
+            let cause = cause.ok_or_else(|| format!("`{name}` is no cause of this version"))?;
+            let (side, meaning) = (cause.side().as_str(), cause.meaning());
+            logged.push_str(&format!(", {name}, at the side of the {side}: {meaning}"));
+        }
+        for name in ["route", "cluster", "destination"] {
+            if let Some(id) = text(name) {
+                logged.push_str(&format!("\n  {name} {id}"));
+            }
+        }
+        logged.push_str("\n\nWith the configuration as it is now:\n");
+        Ok(Self {
+            method: field("method")?.to_owned(),
+            url,
+            remote: text("remote").and_then(|remote| remote.parse().ok()),
+            logged,
+        })
+    }
+}
+
+/// Returns what a route wants and what came.
+fn why_not(other: &Considered) -> String {
+    if other.misses.is_empty() {
+        return other.rejected.clone();
+    }
+    let misses = other.misses.iter().map(|miss| match &miss.came {
+        Some(came) => format!("{} wants {}, came {came}", miss.criterion, miss.wanted),
+        None => format!("{} wants {}, came nothing", miss.criterion, miss.wanted),
+    });
+    misses.collect::<Vec<_>>().join("; ")
 }
 
 fn readable(explanation: &Explanation) -> String {
@@ -129,6 +226,9 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
     for policy in &explanation.policies {
         writeln!(out, "  {policy}")?;
     }
+    for rule in &explanation.rules {
+        writeln!(out, "  {rule}")?;
+    }
     for (name, value) in &explanation.route_values {
         writeln!(out, "  {name} = {value}")?;
     }
@@ -193,7 +293,7 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
     if !explanation.considered.is_empty() {
         writeln!(out, "\nOther routes:")?;
         for other in explanation.considered.iter().take(CONSIDERED) {
-            writeln!(out, "  {}: {}", other.route, other.rejected)?;
+            writeln!(out, "  {}: {}", other.route, why_not(other))?;
         }
         let more = explanation.considered.len().saturating_sub(CONSIDERED);
         if more + explanation.considered_omitted > 0 {

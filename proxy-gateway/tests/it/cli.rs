@@ -279,6 +279,59 @@ async fn explain_says_where_a_request_would_go() {
 }
 
 #[tokio::test]
+async fn explain_names_what_was_wanted_and_the_rules() {
+    let missing = explain(&["--url", "http://a/else"]).await;
+    let nearest = &missing["considered"][0];
+    assert_eq!(nearest["misses"][0]["criterion"], nearest["rejected"]);
+    assert_eq!(nearest["misses"][0]["came"], "/else");
+    let matched = explain(&["--url", "http://shop.example/api/x"]).await;
+    let rules = matched["rules"].to_string();
+    for rule in ["ActivityTimeout: ", "GET is idempotent"] {
+        assert!(rules.contains(rule), "{rules}");
+    }
+}
+
+#[tokio::test]
+async fn explain_takes_a_line_of_the_access_log() {
+    let line = r#"{"remote":"192.0.2.7:1234","scheme":"http","method":"GET","host":"shop.example","path":"/api/x?q=…",
+        "status":502,"cluster":"c1","cause":"connection_refused"}"#;
+    let file = ConfigFile::new(GOOD);
+    let path = file.argument();
+    let said = output(&["explain", "--config", &path, "--log-line", line]).await;
+    let said = said.expect_success().stdout;
+    for part in [
+        "The log has 502, connection_refused, at the side of the destination: ",
+        "Route r1 takes it.",
+        "X-Forwarded-For: 192.0.2.7",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let rejected = output(&["explain", "--config", &path, "--log-line", "GET /"]).await;
+    assert!(rejected.stderr.contains("not JSON"), "{}", rejected.stderr);
+}
+
+#[tokio::test]
+async fn explain_lists_routes_that_no_request_can_reach() {
+    let none = ConfigFile::new(GOOD);
+    let arguments = ["explain", "--config", &none.argument(), "--all-shadowed"];
+    let said = output(&arguments).await.expect_success().stdout;
+    assert_eq!(said.trim_end(), "No route is shadowed by another one.");
+    let file = ConfigFile::new(
+        r#"{"ReverseProxy":{"Routes":{
+            "all":{"Order":-1,"ClusterId":"c","Match":{"Path":"/{**rest}"}},
+            "orders":{"ClusterId":"c","Match":{"Path":"/orders"}}},
+        "Clusters":{"c":{"Destinations":{"d":{"Address":"http://127.0.0.1:1/"}}}}}}"#,
+    );
+    let arguments = ["explain", "--config", &file.argument(), "--all-shadowed"];
+    let listed = output(&arguments).await;
+    assert!(!listed.status.success(), "{}", listed.stdout);
+    assert_eq!(
+        listed.stdout.trim_end(),
+        "orders: all takes all its requests"
+    );
+}
+
+#[tokio::test]
 async fn explain_knows_every_other_outcome() {
     let rejected = explain(&["--method", "PUT", "--url", "http://a/api/1"]).await;
     assert_eq!(rejected["outcome"], "method_not_allowed");

@@ -77,6 +77,14 @@ async fn a_broken_file_changes_nothing_and_says_what_is_wrong() {
         "{problems}"
     );
     assert_eq!(get(admin, "/readyz").await, "ready\n");
+    let metrics = get(admin, "/metrics").await;
+    let rejected = metrics
+        .lines()
+        .find(|line| line.starts_with("proxy_config_reload_total{result=\"failure\"}"));
+    assert!(
+        rejected.is_some_and(|line| line.ends_with(" 1")),
+        "{rejected:?}"
+    );
 }
 
 #[tokio::test]

@@ -39,13 +39,14 @@ pub(super) fn availability(
         written,
         kind,
         &["HealthyOrPanic", "HealthyAndUnknown"],
-        &[],
+        &scope.options.available_destinations,
         "HealthCheck/AvailableDestinationsPolicy",
         scope,
     )?;
     Some(match &*name {
+        "HealthyOrPanic" => AvailabilityPolicy::HealthyOrPanic,
         "HealthyAndUnknown" => AvailabilityPolicy::HealthyAndUnknown,
-        _ => AvailabilityPolicy::HealthyOrPanic,
+        _ => AvailabilityPolicy::Custom(name),
     })
 }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::config::PolicyConfigs;
+use crate::config::{PolicyConfigs, TransformConfig};
+use crate::transform::OwnTransforms;
 
 /// Names that a program has registered for use in a configuration. Default: none.
 ///
@@ -15,6 +16,7 @@ pub struct CompileOptions {
     pub(super) affinity_failure: Vec<Arc<str>>,
     pub(super) active_health: Vec<Arc<str>>,
     pub(super) passive_health: Vec<Arc<str>>,
+    pub(super) available_destinations: Vec<Arc<str>>,
     pub(super) authorization: Vec<Arc<str>>,
     pub(super) cors: Vec<Arc<str>>,
     pub(super) rate_limiter: Vec<Arc<str>>,
@@ -22,6 +24,7 @@ pub struct CompileOptions {
     pub(super) output_cache: Vec<Arc<str>>,
     pub(super) filters: Vec<Arc<str>>,
     pub(super) layers: Vec<Arc<str>>,
+    pub(super) transforms: OwnTransforms,
     pub(crate) policies: Arc<PolicyConfigs>,
 }
 
@@ -31,6 +34,17 @@ impl CompileOptions {
     #[must_use]
     pub fn with_policies(mut self, policies: impl Into<Arc<PolicyConfigs>>) -> Self {
         self.policies = policies.into();
+        self
+    }
+
+    /// Adds a transform: entries of `Transforms` with this key. `check` returns the reason why an entry is
+    /// wrong.
+    #[must_use]
+    pub fn with_transform<C>(mut self, key: impl Into<Arc<str>>, check: C) -> Self
+    where
+        C: Fn(&TransformConfig) -> Result<(), String> + Send + Sync + 'static,
+    {
+        self.transforms.add(key.into(), Arc::new(check));
         self
     }
 }
@@ -65,6 +79,8 @@ setters! {
     with_active_health_policies => active_health,
     /// Adds policies for `HealthCheck.Passive.Policy`.
     with_passive_health_policies => passive_health,
+    /// Adds policies for `HealthCheck.AvailableDestinationsPolicy`.
+    with_available_destinations_policies => available_destinations,
     /// Adds policies for `AuthorizationPolicy`. `Default` and `Anonymous` are always there.
     with_authorization_policies => authorization,
     /// Adds policies for `CorsPolicy`. `Default` and `Disable` are always there.

@@ -40,7 +40,7 @@ pub(super) fn compile(
         template,
         config.transforms.as_deref().unwrap_or_default(),
         &scope.place("Transforms"),
-        scope.expressions,
+        (scope.expressions, &scope.options.transforms),
         scope.problems,
     );
     let transforms = transforms.map(|transforms| targets.transforms.share(&source, transforms));
@@ -65,6 +65,16 @@ pub(super) fn compile(
         None => Some(chosen.timeout),
         Some(_) => positive(config.timeout, Default::default(), "Timeout", scope).map(Some),
     };
+    if config.timeout_includes_body == Some(true) && timeout == Some(None) {
+        scope.problems.push(
+            Problem::warning(
+                scope.place("TimeoutIncludesBody"),
+                "without_effect",
+                "the route has no timeout, so there is nothing that could include the body",
+            )
+            .with_suggestion("add a `Timeout`"),
+        );
+    }
     Some(Route {
         order: config.order.unwrap_or_default(),
         matcher: matcher?,
@@ -73,6 +83,7 @@ pub(super) fn compile(
         body_limit: body_limit?,
         strict_paths: config.strict_paths.unwrap_or_default(),
         timeout: timeout?,
+        timeout_includes_body: config.timeout_includes_body.unwrap_or_default(),
         filters: filters?,
         layers: layers?,
         policies: chosen.policies,

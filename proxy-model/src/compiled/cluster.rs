@@ -45,8 +45,8 @@ impl Cluster {
     }
 
     /// The policy that selects the available destinations.
-    pub fn availability(&self) -> AvailabilityPolicy {
-        self.availability
+    pub fn availability(&self) -> &AvailabilityPolicy {
+        &self.availability
     }
 
     /// Session affinity, if it is on.
@@ -115,21 +115,24 @@ impl BalancingPolicy {
 }
 
 /// A policy that selects the available destinations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AvailabilityPolicy {
     /// Destinations that are not known to be unhealthy, or all destinations if there is none.
     #[default]
     HealthyOrPanic,
     /// Destinations that are not known to be unhealthy.
     HealthyAndUnknown,
+    /// A policy that the program registered, by its name.
+    Custom(Arc<str>),
 }
 
 impl AvailabilityPolicy {
     /// The name in the configuration.
-    pub const fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::HealthyOrPanic => "HealthyOrPanic",
             Self::HealthyAndUnknown => "HealthyAndUnknown",
+            Self::Custom(name) => name,
         }
     }
 }

@@ -28,6 +28,7 @@ pub struct Route {
     pub(crate) body_limit: BodyLimit,
     pub(crate) strict_paths: bool,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) timeout_includes_body: bool,
     pub(crate) filters: Box<[Arc<str>]>,
     pub(crate) layers: Box<[Arc<str>]>,
     pub(crate) policies: Box<[ChosenPolicy]>,
@@ -77,6 +78,11 @@ impl Route {
     /// The longest that a request may take until its response begins: that of the route, or of its timeout policy.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout
+    }
+
+    /// Returns true if the [timeout](Self::timeout) ends with the exchange, and not with the head of the response.
+    pub fn timeout_includes_body(&self) -> bool {
+        self.timeout_includes_body
     }
 
     /// The program's filters, in order, by the names under which they were registered.

@@ -57,6 +57,10 @@ pub struct RouteConfig {
     /// The longest that a request may take, from its head to the head of the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<TimeSpan>,
+    /// Extension: true if `Timeout` covers the bodies, too, as it does in YARP. Default: false: it ends with
+    /// the head of the response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_includes_body: Option<bool>,
     /// Free text for extensions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,

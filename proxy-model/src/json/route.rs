@@ -28,6 +28,7 @@ pub(super) fn read(route: &mut ObjectReader<'_, '_>) -> RouteConfig {
         output_cache_policy: route.text("OutputCachePolicy"),
         timeout_policy: route.text("TimeoutPolicy"),
         timeout: route.positive_time_span("Timeout", true),
+        timeout_includes_body: route.boolean("TimeoutIncludesBody"),
         metadata: route.text_map("Metadata"),
         transforms: route.list("Transforms", transform),
         filters: route.texts("Filters"),

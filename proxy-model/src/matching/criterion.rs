@@ -57,6 +57,22 @@ impl CriterionError {
     }
 }
 
+/// Maximum of values that are named.
+const VALUES: usize = 5;
+
+/// Returns the values that a condition wants, with its mode, for users: `HeaderPrefix a or b`.
+pub(super) fn shown_values(mode: &str, values: &[Pattern]) -> String {
+    let named = values.iter().take(VALUES);
+    let named: Vec<_> = named.map(|value| shortened(value.as_str())).collect();
+    let more = match values.len().saturating_sub(VALUES) {
+        0 => String::new(),
+        more => format!(" or {more} others"),
+    };
+    format!("{mode} {}{more}", named.join(" or "))
+        .trim_end()
+        .to_owned()
+}
+
 /// The parts of a condition, or everything that is wrong with them.
 pub(super) fn both<N, V>(
     name: Result<N, CriterionError>,

@@ -64,6 +64,14 @@ impl HeaderMatcher {
         self.mode
     }
 
+    pub(super) fn mode_name(&self) -> &'static str {
+        mode_name(self.mode)
+    }
+
+    pub(super) fn values(&self) -> &[Pattern] {
+        &self.values
+    }
+
     /// Returns true if a request meets the condition.
     pub fn matches<H: RequestHead + ?Sized>(&self, head: &H) -> bool {
         match self.mode {

@@ -21,6 +21,7 @@ mod header;
 mod host;
 mod matcher;
 mod method;
+mod misses;
 mod path;
 mod percent;
 mod precedence;

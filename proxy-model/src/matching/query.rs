@@ -60,6 +60,14 @@ impl QueryMatcher {
         format!("{:?} {:?} {:?}", self.name.pattern, self.mode, self.values)
     }
 
+    pub(super) fn mode_name(&self) -> &'static str {
+        mode_name(self.mode)
+    }
+
+    pub(super) fn values(&self) -> &[Pattern] {
+        &self.values
+    }
+
     /// The comparison of values.
     pub fn mode(&self) -> Mode {
         self.mode

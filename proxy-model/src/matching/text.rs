@@ -74,6 +74,11 @@ impl Pattern {
         }
     }
 
+    /// The text; folded if case does not matter.
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
     /// Returns true if `value` is equal to this text.
     pub(super) fn equals(&self, value: &[u8]) -> bool {
         match self.kind() {

@@ -1,7 +1,7 @@
 //! One transform as a configuration writes it: a map with a key that selects the kind of transform, and
 //! further keys.
 
-use super::SetOrAppend;
+use super::{OwnTransforms, SetOrAppend};
 use crate::config::TransformConfig;
 use crate::problem::{Problem, Problems, pointer_to};
 use crate::suggest::{did_you_mean, listed, shortened};
@@ -41,6 +41,11 @@ const KINDS: [(&str, &[&str]); 25] = [
     ("QueryRemoveParameter", &[]),
 ];
 
+/// Returns true if a transform of the table is selected.
+pub(super) fn is_built_in(map: &TransformConfig) -> bool {
+    KINDS.iter().any(|(kind, _)| find(map, kind).is_some())
+}
+
 /// Maximum number of keys that are checked one by one.
 const MAX_KEYS: usize = 32;
 
@@ -67,13 +72,14 @@ impl<'a> TransformEntry<'a> {
     pub(super) fn read(
         map: &'a TransformConfig,
         pointer: String,
+        own: &OwnTransforms,
         problems: &mut Problems,
     ) -> Option<Self> {
         let found = KINDS
             .iter()
             .find_map(|(kind, partners)| Some((*kind, *partners, find(map, kind)?)));
         let Some((kind, partners, value)) = found else {
-            problems.push(unknown(map, pointer));
+            problems.push(unknown(map, pointer, own));
             return None;
         };
         // Each key is compared with all before it, so their number must be limited.
@@ -204,7 +210,7 @@ fn find<'a>(map: &'a TransformConfig, key: &str) -> Option<&'a str> {
     Some(value)
 }
 
-fn unknown(map: &TransformConfig, pointer: String) -> Problem {
+fn unknown(map: &TransformConfig, pointer: String, own: &OwnTransforms) -> Problem {
     let names = || KINDS.iter().map(|(kind, _)| *kind);
     if map.is_empty() {
         return Problem::error(pointer, "unknown_transform", "the transform is empty")
@@ -219,6 +225,7 @@ fn unknown(map: &TransformConfig, pointer: String) -> Problem {
     problem.suggestion = map
         .keys()
         .take(8)
-        .find_map(|key| did_you_mean(key, names()));
+        .find_map(|key| did_you_mean(key, names()))
+        .or_else(|| own.suggestion(map));
     problem
 }

@@ -11,6 +11,7 @@
 mod compile;
 mod entry;
 mod forwarded;
+mod own;
 mod path;
 mod query;
 mod request;
@@ -28,6 +29,7 @@ pub(crate) use self::entry::transform_keys;
 pub use self::forwarded::{
     Forwarded, ForwardedAction, NodeFormat, NodeName, NodePort, XForwarded, XForwardedPart,
 };
+pub(crate) use self::own::OwnTransforms;
 pub use self::path::PathText;
 pub(crate) use self::path::encoded_path;
 pub use self::query::{QueryChange, QueryValue};
@@ -82,6 +84,7 @@ struct Parts {
     response: Box<[ResponseTransform]>,
     trailers_copy: HeaderCopy,
     trailers: Box<[ResponseTransform]>,
+    own: Box<[usize]>,
 }
 
 impl Transforms {
@@ -89,6 +92,11 @@ impl Transforms {
     /// derived from transforms.
     pub fn identity(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
+    }
+
+    /// The positions in the route's `Transforms` of those that the program has registered.
+    pub fn own(&self) -> &[usize] {
+        &self.0.own
     }
 
     /// Changes to path, query and method, in order.

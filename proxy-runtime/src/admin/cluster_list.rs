@@ -101,7 +101,7 @@ struct Summary {
 struct Detail {
     state: ClusterCondition,
     provider: Option<String>,
-    availability: &'static str,
+    availability: String,
     requests_per_second: f64,
     /// Routes that send requests to the cluster.
     routes: Vec<String>,
@@ -142,15 +142,14 @@ pub(super) fn one(admin: &AdminState, encoded: &str) -> AdminResponse {
         );
     };
     let snapshot = admin.proxy.snapshot();
-    let availability = snapshot
-        .cluster(&id)
-        .map_or("", |cluster| cluster.availability().name());
+    let cluster = snapshot.cluster(&id);
+    let availability = cluster.map(|cluster| cluster.availability().name().to_owned());
     let routes = admin.proxy.routes().into_iter();
     let leads_here = |share: &crate::status::RouteShare| id == *share.cluster;
     AdminResponse::json(&Detail {
         state: ClusterCondition::of(&status),
         provider: admin.cluster_provider(&id),
-        availability,
+        availability: availability.unwrap_or_default(),
         requests_per_second: rate(&status.per_second),
         routes: routes
             .filter(|route| route.clusters.iter().any(leads_here))

@@ -1,5 +1,7 @@
 //! `/api/v1/explain`: the explanation of a request given by query parameters.
 
+use std::net::{IpAddr, SocketAddr};
+
 use http::StatusCode;
 
 use super::AdminState;
@@ -17,11 +19,24 @@ pub(super) fn answer(admin: &AdminState, query: &Query) -> AdminResponse {
     }
 }
 
+/// Reads the address of a client, with or without a port.
+fn client(text: &str) -> Result<SocketAddr, String> {
+    let with_port = || text.parse().map(|address: IpAddr| (address, 0).into());
+    text.parse().or_else(|_| with_port()).map_err(|_| {
+        format!(
+            "`{}` is no address of a client; write `192.0.2.7` or `192.0.2.7:4711`",
+            text.escape_debug()
+        )
+    })
+}
+
 fn asked(admin: &AdminState, query: &Query) -> Result<ParsedRequest, String> {
     let method = query.get("method").unwrap_or("GET");
     let url = query
         .get("url")
         .ok_or("`url` is missing: http://host/path?query")?;
     let rules = admin.listeners.rules(query.get("listener"))?;
-    request_from_text(method, url, query.all("header"), &admin.limits, rules, None)
+    let remote = query.get("remote").map(client).transpose()?;
+    let headers = query.all("header");
+    request_from_text(method, url, headers, &admin.limits, rules, remote)
 }

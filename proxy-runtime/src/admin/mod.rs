@@ -40,6 +40,7 @@ mod server_metrics;
 mod source_metrics;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use std::fmt;
 use std::sync::Arc;
@@ -47,7 +48,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use discovery_core::Merged;
-use http::{Method, Request, StatusCode, header};
+use http::{HeaderMap, Method, Request, StatusCode, header};
 
 pub use self::config_view::redact;
 use self::providers::Start;
@@ -135,10 +136,32 @@ impl Admin {
             .into_response(false);
         }
         let query = Query::parse(request.uri().query().unwrap_or_default());
-        admin
-            .answer(request.uri().path(), &query)
-            .into_response(head_only)
+        let path = request.uri().path();
+        let mut answer = admin.answer(path, &query);
+        if path == "/metrics" && accepts_gzip(request.headers()) {
+            answer = answer.gzipped();
+        }
+        answer.into_response(head_only)
     }
+}
+
+/// Returns true if a client takes gzip: `Accept-Encoding` names it without the weight 0.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
+    let mut codings = lines
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','));
+    codings.any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip = parts
+            .next()
+            .is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let weight = parts.find_map(|part| part.strip_prefix("q="));
+        let is_rejected = weight
+            .and_then(|weight| weight.parse::<f32>().ok())
+            .is_some_and(|weight| weight <= 0.0);
+        is_gzip && !is_rejected
+    })
 }
 
 impl AdminBuilder {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 
 use discovery_core::SourceState;
-use proxy_model::{ClusterId, Problem, RouteId};
+use proxy_model::{ClusterId, Problem, RouteId, pointer_to};
 use serde::Serialize;
 
 use super::AdminState;
@@ -117,6 +117,7 @@ struct SourcedProblem {
 pub(super) fn problems(admin: &AdminState) -> ProblemList {
     let mut all: Vec<_> = admin
         .all_problems()
+        .chain(failing(admin))
         .map(|(provider, problem)| SourcedProblem { provider, problem })
         .collect();
     // Errors first; the stable sort keeps the order otherwise.
@@ -127,6 +128,26 @@ pub(super) fn problems(admin: &AdminState) -> ProblemList {
         problems: all,
         omitted,
     }
+}
+
+/// The clusters whose requests fail, each with the name of the cause as its code.
+fn failing(admin: &AdminState) -> Vec<(Option<String>, Problem)> {
+    let clusters = admin.proxy.clusters().into_iter();
+    let problems = clusters.filter_map(|cluster| {
+        let failing = cluster.failing?;
+        let place = pointer_to("/Clusters", cluster.id.as_str());
+        let message = format!(
+            "{} of {} requests failed in the last 30 seconds: {}",
+            failing.failures, failing.requests, failing.detail
+        );
+        let make = match failing.is_all() {
+            true => Problem::error,
+            false => Problem::warning,
+        };
+        let problem = make(place, failing.cause.as_str(), message);
+        Some(admin.placed(problem))
+    });
+    problems.collect()
 }
 
 /// The progress of a proxy's start.
@@ -172,14 +193,7 @@ impl AdminState {
             .unsupported()
             .into_iter()
             .chain(self.proxy.observed_problems());
-        let placed = |problem: Problem| match &state {
-            Some(state) => {
-                let placed = state.placed(problem);
-                (placed.provider.map(|name| name.to_string()), placed.problem)
-            }
-            None => (None, problem),
-        };
-        let ours: Vec<_> = ours.map(placed).collect();
+        let ours: Vec<_> = ours.map(|problem| self.placed(problem)).collect();
         let of_server = self
             .server
             .iter()
@@ -187,6 +201,15 @@ impl AdminState {
         // It is about the server, and no source has said anything of that.
         let of_server: Vec<_> = of_server.map(|problem| (None, problem)).collect();
         of_sources.into_iter().chain(ours).chain(of_server)
+    }
+
+    /// A problem of the merged configuration with the source of the place.
+    fn placed(&self, problem: Problem) -> (Option<String>, Problem) {
+        let Some(merged) = &self.merged else {
+            return (None, problem);
+        };
+        let placed = merged.state().placed(problem);
+        (placed.provider.map(|name| name.to_string()), placed.problem)
     }
 
     /// Each source with the state that decides its colour on the page.
@@ -204,12 +227,12 @@ impl AdminState {
         })
     }
 
-    /// Number of sources of which only a part could be polled.
-    pub(super) fn sources_in_part(&self) -> usize {
+    /// Sources of which only a part could be polled.
+    pub(super) fn sources_in_part(&self) -> Vec<String> {
         let reports = self.merged.as_ref().map(|merged| merged.providers());
-        let mut reports = reports.unwrap_or_default();
-        reports.retain(|report| report.status.state == SourceState::Partial);
-        reports.len()
+        let reports = reports.unwrap_or_default().into_iter();
+        let partial = reports.filter(|report| report.status.state == SourceState::Partial);
+        partial.map(|report| report.name.to_string()).collect()
     }
 
     /// Returns the progress of the start. Once ready, the proxy stays ready.

@@ -1,6 +1,10 @@
 //! HTTP responses of the admin API.
 
+use std::io::Write as _;
+
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http::header::{HeaderName, HeaderValue};
 use http::{Response, StatusCode, header};
 use serde::Serialize;
@@ -57,6 +61,24 @@ impl AdminResponse {
     pub(super) fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.headers.retain(|(set, _)| *set != name);
         self.headers.push((name, value));
+        self
+    }
+
+    /// Compresses the body, which has to be text, if that makes it smaller.
+    pub(super) fn gzipped(mut self) -> Self {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        // Writing to memory does not fail.
+        let written = match encoder.write_all(&self.body) {
+            Ok(()) => encoder.finish(),
+            Err(error) => Err(error),
+        };
+        if let Ok(packed) = written
+            && packed.len() < self.body.len()
+        {
+            self.body = packed.into();
+            self.headers.push((header::CONTENT_ENCODING, "gzip"));
+        }
+        self.headers.push((header::VARY, "Accept-Encoding"));
         self
     }
 

@@ -60,9 +60,9 @@ struct Named {
     destination: Hash,
 }
 
-/// The header that gives a client a new key.
+/// The header that gives a client a new key. Boxed: most responses have none, and all have room for one.
 #[derive(Debug)]
-pub(crate) struct NewKey(HeaderMutations);
+pub(crate) struct NewKey(Box<HeaderMutations>);
 
 impl ClusterAffinity {
     /// The session affinity of a cluster, if it has any that this build supports.
@@ -318,7 +318,7 @@ fn find_header(head: &dyn RequestHead, name: &str, text: &mut KeyText) -> Result
 impl NewKey {
     /// `None` if no response may have the header.
     fn of(name: &str, value: HeaderValue) -> Option<Self> {
-        let mut edits = HeaderMutations::default();
+        let mut edits = Box::<HeaderMutations>::default();
         edits.append(name, value).ok()?;
         Some(Self(edits))
     }

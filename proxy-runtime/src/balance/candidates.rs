@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use proxy_model::DestinationId;
 use proxy_model::compiled::{Cluster, Destination};
 use proxy_model::config::Metadata;
+use proxy_model::{DestinationId, RequestHead};
 
-use super::Random;
+use super::{LoadBalancer, Random};
 use crate::live::{Available, ClusterLive, DestinationState};
 use crate::observe::DestinationMetrics;
 
@@ -41,7 +41,8 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Number of candidates: at least 2 when a policy is called.
+    /// Number of candidates: at least 2 when a policy is called, unless it [is always
+    /// asked](LoadBalancer::is_always_asked).
     #[allow(
         clippy::len_without_is_empty,
         reason = "a policy is never asked about none"
@@ -130,6 +131,28 @@ impl<'a> Candidates<'a> {
         } else {
             share + (taken.end - taken.start)
         })
+    }
+
+    /// Has another policy pick among those that `keep` allows: a stage between the destinations that are available and
+    /// the one that is picked. It allocates. `None` if there is none, which rejects the request with 503.
+    pub fn pick_among(
+        &self,
+        keep: impl FnMut(&usize) -> bool,
+        policy: &dyn LoadBalancer,
+        head: &dyn RequestHead,
+    ) -> Option<usize> {
+        let kept: Vec<usize> = (0..self.len()).filter(keep).collect();
+        if let [] | [_] = *kept {
+            return kept.first().copied();
+        }
+        let members = self.available.members();
+        let positions: Vec<usize> = kept.iter().map(|&i| members[i].0 as usize).collect();
+        let narrowed = Available::of(self.cluster, &positions);
+        let candidates = Candidates {
+            available: &narrowed,
+            ..*self
+        };
+        kept.get(policy.pick(&candidates, head)?).copied()
     }
 
     /// A random number below `bound`; 0 if `bound` is 0. Tests can set the seed.

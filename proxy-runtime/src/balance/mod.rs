@@ -69,6 +69,38 @@ mod tests;
 /// }
 /// ```
 ///
+/// A policy that narrows the choice and leaves the rest to a built-in one, with
+/// [`Candidates::pick_among`]: clients of the network 10.0.0.0/8 get the destinations with the metadata
+/// `Internal`, others get the rest.
+///
+/// ```
+/// use std::net::IpAddr;
+///
+/// use proxy_model::RequestHead;
+/// use proxy_runtime::balance::{Candidates, LoadBalancer, PowerOfTwoChoices};
+///
+/// struct ByClient;
+///
+/// impl LoadBalancer for ByClient {
+///     fn pick(&self, candidates: &Candidates<'_>, head: &dyn RequestHead) -> Option<usize> {
+///         let client = head.client_address();
+///         let is_internal = matches!(client, Some(IpAddr::V4(address)) if address.octets()[0] == 10);
+///         let keep = |&i: &usize| {
+///             let metadata = candidates.metadata(i);
+///             metadata.is_some_and(|metadata| metadata.contains_key("Internal")) == is_internal
+///         };
+///         candidates.pick_among(keep, &PowerOfTwoChoices, head)
+///     }
+///
+///     fn is_always_asked(&self) -> bool {
+///         true
+///     }
+/// }
+/// ```
+///
+/// A client whose [affinity](crate::affinity) key names an available destination stays there, and the policy is not
+/// called.
+///
 /// [`BalancerHarness`](crate::harness::BalancerHarness) tests a policy without a network.
 pub trait LoadBalancer: Send + Sync {
     /// Returns the position of the chosen candidate, below [`Candidates::len`].
@@ -76,4 +108,9 @@ pub trait LoadBalancer: Send + Sync {
     /// `None` or a position out of range rejects the request with 503, as if no destination were
     /// available.
     fn pick(&self, candidates: &Candidates<'_>, head: &dyn RequestHead) -> Option<usize>;
+
+    /// Returns true if the policy is called for a single candidate, too, since it may reject it. Default: false.
+    fn is_always_asked(&self) -> bool {
+        false
+    }
 }

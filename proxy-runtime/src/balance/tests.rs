@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 use proptest::prelude::*;
 use proxy_model::DestinationId;
@@ -374,4 +375,92 @@ proptest! {
             }
         }
     }
+}
+
+/// A stage between available and picked: a policy narrows the choice by the client's address, and leaves the rest to a
+/// built-in policy.
+#[test]
+fn a_policy_narrows_the_choice() {
+    struct OnlyFor(IpAddr);
+
+    impl LoadBalancer for OnlyFor {
+        fn pick(&self, candidates: &Candidates<'_>, head: &dyn RequestHead) -> Option<usize> {
+            let is_known = head.client_address() == Some(self.0);
+            let keep = |&i: &usize| candidates.metadata(i).is_some() == is_known;
+            candidates.pick_among(keep, &RoundRobin, head)
+        }
+
+        fn is_always_asked(&self) -> bool {
+            true
+        }
+    }
+
+    struct From(IpAddr);
+
+    impl RequestHead for From {
+        fn method(&self) -> &str {
+            "GET"
+        }
+        fn path(&self) -> &str {
+            "/"
+        }
+        fn query(&self) -> Option<&str> {
+            None
+        }
+        fn authority(&self) -> &str {
+            ""
+        }
+        fn is_https(&self) -> bool {
+            false
+        }
+        fn client_address(&self) -> Option<IpAddr> {
+            Some(self.0)
+        }
+        fn for_each_header(&self, _: &str, _: &mut dyn FnMut(&[u8]) -> bool) {}
+    }
+
+    let [known, other] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(IpAddr::from);
+    let policy = OnlyFor(known);
+    // The id, the weight, and whether the destination is for the known client.
+    let of = |destinations: &[(&str, u32, bool)]| {
+        let each = destinations.iter().map(|(id, weight, is_own)| {
+            let own = [("Own".to_owned(), "yes".to_owned())];
+            let config = DestinationConfig {
+                address: format!("http://{id}/"),
+                weight: Some(*weight),
+                metadata: is_own.then(|| own.into_iter().collect()),
+                ..DestinationConfig::default()
+            };
+            (DestinationId::from(*id), config)
+        });
+        harness(ClusterConfig {
+            destinations: each.collect(),
+            ..ClusterConfig::default()
+        })
+    };
+    let harness = of(&[
+        ("a", 1, true),
+        ("b", 1, false),
+        ("c", 1, true),
+        ("d", 3, false),
+    ]);
+    let picks = |client: IpAddr, harness: &BalancerHarness| {
+        let picks = (0..8).map(|_| {
+            let picked = harness.pick(&policy, &From(client));
+            picked.map_or("-", |id| id.as_str()).to_owned()
+        });
+        let mut picks: Vec<_> = picks.collect();
+        picks.sort();
+        picks.concat()
+    };
+    assert_eq!(picks(known, &harness), "aaaacccc");
+    assert_eq!(
+        picks(other, &harness),
+        "bbdddddd",
+        "weights count among those that are left"
+    );
+    // A single destination is not for everybody.
+    let harness = of(&[("a", 1, true)]);
+    assert_eq!(picks(known, &harness), "aaaaaaaa");
+    assert_eq!(picks(other, &harness), "--------");
 }

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use discovery_core::UnreachableClusters;
 use http::{Request, Response};
 use http_body::Body;
+use proxy_model::compiled::Route;
+use proxy_model::config::TransformConfig;
 use proxy_model::{CompileOptions, Problem, Problems, Snapshot};
 use tokio::sync::watch;
 use tower_layer::Layer;
@@ -18,9 +20,10 @@ use crate::affinity::{AffinityFailurePolicy, AffinityPolicy};
 use crate::affinity::{AffinityKeys, KeyRing};
 use crate::balance::{LoadBalancer, Random};
 use crate::build::Driver;
+use crate::extensions::make_filter;
 use crate::filter::Filter;
 use crate::forward::rest_of_route;
-use crate::health::{ActiveHealthPolicy, PassiveHealthPolicy, Probe};
+use crate::health::{ActiveHealthPolicy, AvailableDestinationsPolicy, PassiveHealthPolicy, Probe};
 use crate::layer::{ProxyRequestBody, RouteService, boxed};
 use crate::policy::PolicySource;
 use crate::probing::UpstreamProbe;
@@ -91,6 +94,18 @@ impl ProxyBuilder {
         self
     }
 
+    /// Registers a policy of available destinations by name, compared ignoring case. The names of
+    /// built-in policies are reserved.
+    pub fn available_destinations_policy(
+        mut self,
+        name: impl Into<Arc<str>>,
+        policy: Arc<dyn AvailableDestinationsPolicy>,
+    ) -> Self {
+        let policies = &mut self.settings.registered.availability_policies;
+        policies.register(name.into(), policy);
+        self
+    }
+
     /// Registers a policy of [session affinity](crate::affinity) by name, compared ignoring case.
     /// The names of built-in policies are reserved.
     pub fn affinity_policy(
@@ -129,6 +144,33 @@ impl ProxyBuilder {
     pub fn filter(mut self, name: impl Into<Arc<str>>, filter: impl Filter) -> Self {
         let extensions = &mut self.settings.registered.extensions;
         extensions.register_filter(name.into(), Arc::new(filter));
+        self
+    }
+
+    /// Registers a transform: entries of a route's `Transforms` with this key, compared ignoring case.
+    /// `make` turns an entry into a [filter](crate::filter) of the route, or returns what is wrong with
+    /// it. It runs with each new configuration. The filters run after those of `Filters`, in the order of
+    /// the list, and before the built-in transforms. An entry with the key of a built-in transform is
+    /// that one.
+    ///
+    /// `Transforms` are checked with [`compile_options`](Self::compile_options).
+    pub fn transform<M>(mut self, key: impl Into<Arc<str>>, make: M) -> Self
+    where
+        M: Fn(&TransformConfig) -> Result<Arc<dyn Filter>, String> + Send + Sync + 'static,
+    {
+        let extensions = &mut self.settings.registered.extensions;
+        extensions.register_transform(key.into(), Arc::new(make));
+        self
+    }
+
+    /// Adds filters to routes that need not name them: `hook` is called for each route of each new configuration. They
+    /// run after all others of the route. A panic of the hook rejects the configuration.
+    pub fn route_hook<H>(mut self, hook: H) -> Self
+    where
+        H: Fn(&Route) -> Vec<Arc<dyn Filter>> + Send + Sync + 'static,
+    {
+        let extensions = &mut self.settings.registered.extensions;
+        extensions.register_hook(Arc::new(hook));
         self
     }
 
@@ -215,12 +257,19 @@ impl ProxyBuilder {
     /// layers registered so far.
     pub fn compile_options(&self) -> CompileOptions {
         let registered = &self.settings.registered;
-        CompileOptions::default()
+        let mut options = CompileOptions::default();
+        for (key, make) in registered.extensions.transforms() {
+            let make = Arc::clone(make);
+            let check = move |entry: &TransformConfig| make_filter(&*make, entry).map(drop);
+            options = options.with_transform(Arc::clone(key), check);
+        }
+        options
             .with_filters(registered.extensions.filter_names().cloned())
             .with_layers(registered.extensions.layer_names().cloned())
             .with_balancing_policies(registered.balancers.names().cloned())
             .with_active_health_policies(self.settings.health_policies.names().cloned())
             .with_passive_health_policies(registered.passive_policies.names().cloned())
+            .with_available_destinations_policies(registered.availability_policies.names().cloned())
             .with_affinity_policies(registered.affinities.names().cloned())
             .with_affinity_failure_policies(registered.affinities.failure_names().cloned())
     }
@@ -270,10 +319,12 @@ fn check_names(settings: &Settings) -> Result<(), Problems> {
     let registered = &settings.registered;
     let passive = registered.passive_policies.taken_names();
     let affinity = registered.affinities.taken_names();
+    let available = registered.availability_policies.taken_names();
     let problems: Problems = balancers
         .chain(health)
         .chain(passive.map(|name| ("passive health", name)))
         .chain(affinity.map(|name| ("affinity", name)))
+        .chain(available.map(|name| ("available destinations", name)))
         .map(|(kind, name)| {
             let message =
                 format!("the {kind} policy `{name}` has the name of one that is built in");

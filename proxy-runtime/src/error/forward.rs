@@ -2,59 +2,102 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use http::StatusCode;
 
-/// The kind of a forwarding error: YARP's `ForwarderError` with the same names, and some of our own.
+use super::Cause;
+
+/// The kind of a forwarding error, by YARP's `ForwarderError` with the same names and some of our own, and its
+/// [cause](Self::cause).
+///
+/// Two values are equal if their kinds are: the cause is a detail of the kind.
+#[derive(Clone, Copy)]
+pub struct ForwardErrorKind {
+    kind: KindName,
+    cause: Cause,
+}
+
+/// The kind without its cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ForwardErrorKind {
-    /// Connecting, sending the head, or receiving the response's head failed.
+#[repr(u8)]
+enum KindName {
     Request,
-    /// Connecting, sending the head, or receiving the response's head timed out.
     RequestTimedOut,
-    /// The client disconnected, or the caller cancelled, before the response's head arrived.
     RequestCanceled,
-    /// The upload was cancelled.
     RequestBodyCanceled,
-    /// Reading the request's body from the client failed.
     RequestBodyClient,
-    /// Writing the request's body to the destination failed.
     RequestBodyDestination,
-    /// The response's head could not be passed on.
     ResponseHeaders,
-    /// The download was cancelled.
     ResponseBodyCanceled,
-    /// Writing the response's body to the client failed.
     ResponseBodyClient,
-    /// Reading the response's body from the destination failed.
     ResponseBodyDestination,
-    /// An upgraded stream was cancelled while it sent to the destination.
     UpgradeRequestCanceled,
-    /// Reading an upgraded stream from the client failed.
     UpgradeRequestClient,
-    /// Writing an upgraded stream to the destination failed.
     UpgradeRequestDestination,
-    /// An upgraded stream was cancelled while it sent to the client.
     UpgradeResponseCanceled,
-    /// Writing an upgraded stream to the client failed.
     UpgradeResponseClient,
-    /// Reading an upgraded stream from the destination failed.
     UpgradeResponseDestination,
-    /// No destination was available.
     NoAvailableDestinations,
-    /// The request to the destination could not be built.
     RequestCreation,
-    /// An upgraded stream was idle for too long.
     UpgradeActivityTimeout,
-    /// The request belongs to none of the route's partitions.
     NoPartition,
-    /// A filter, a layer or a load balancing policy of the program failed.
     Extension,
-    /// The request has come back to the proxy that forwarded it.
     LoopDetected,
-    /// The request is malformed, or asks for an upgrade that the cluster cannot carry.
     RequestRejected,
+}
+
+#[expect(
+    non_upper_case_globals,
+    reason = "the names of YARP, which logs and metrics have as well"
+)]
+impl ForwardErrorKind {
+    /// Connecting, sending the head, or receiving the response's head failed.
+    pub const Request: Self = Self::of(KindName::Request);
+    /// Connecting, sending the head, or receiving the response's head timed out.
+    pub const RequestTimedOut: Self = Self::of(KindName::RequestTimedOut);
+    /// The client disconnected, or the caller cancelled, before the response's head arrived.
+    pub const RequestCanceled: Self = Self::of(KindName::RequestCanceled);
+    /// The upload was cancelled.
+    pub const RequestBodyCanceled: Self = Self::of(KindName::RequestBodyCanceled);
+    /// Reading the request's body from the client failed.
+    pub const RequestBodyClient: Self = Self::of(KindName::RequestBodyClient);
+    /// Writing the request's body to the destination failed.
+    pub const RequestBodyDestination: Self = Self::of(KindName::RequestBodyDestination);
+    /// The response's head could not be passed on.
+    pub const ResponseHeaders: Self = Self::of(KindName::ResponseHeaders);
+    /// The download was cancelled.
+    pub const ResponseBodyCanceled: Self = Self::of(KindName::ResponseBodyCanceled);
+    /// Writing the response's body to the client failed.
+    pub const ResponseBodyClient: Self = Self::of(KindName::ResponseBodyClient);
+    /// Reading the response's body from the destination failed.
+    pub const ResponseBodyDestination: Self = Self::of(KindName::ResponseBodyDestination);
+    /// An upgraded stream was cancelled while it sent to the destination.
+    pub const UpgradeRequestCanceled: Self = Self::of(KindName::UpgradeRequestCanceled);
+    /// Reading an upgraded stream from the client failed.
+    pub const UpgradeRequestClient: Self = Self::of(KindName::UpgradeRequestClient);
+    /// Writing an upgraded stream to the destination failed.
+    pub const UpgradeRequestDestination: Self = Self::of(KindName::UpgradeRequestDestination);
+    /// An upgraded stream was cancelled while it sent to the client.
+    pub const UpgradeResponseCanceled: Self = Self::of(KindName::UpgradeResponseCanceled);
+    /// Writing an upgraded stream to the client failed.
+    pub const UpgradeResponseClient: Self = Self::of(KindName::UpgradeResponseClient);
+    /// Reading an upgraded stream from the destination failed.
+    pub const UpgradeResponseDestination: Self = Self::of(KindName::UpgradeResponseDestination);
+    /// No destination was available.
+    pub const NoAvailableDestinations: Self = Self::of(KindName::NoAvailableDestinations);
+    /// The request to the destination could not be built.
+    pub const RequestCreation: Self = Self::of(KindName::RequestCreation);
+    /// An upgraded stream was idle for too long.
+    pub const UpgradeActivityTimeout: Self = Self::of(KindName::UpgradeActivityTimeout);
+    /// The request belongs to none of the route's partitions.
+    pub const NoPartition: Self = Self::of(KindName::NoPartition);
+    /// A filter, a layer or a load balancing policy of the program failed.
+    pub const Extension: Self = Self::of(KindName::Extension);
+    /// The request has come back to the proxy that forwarded it.
+    pub const LoopDetected: Self = Self::of(KindName::LoopDetected);
+    /// The request is malformed, or asks for an upgrade that the cluster cannot carry.
+    pub const RequestRejected: Self = Self::of(KindName::RequestRejected);
 }
 
 impl ForwardErrorKind {
@@ -85,101 +128,160 @@ impl ForwardErrorKind {
         Self::RequestRejected,
     ];
 
+    const fn of(kind: KindName) -> Self {
+        Self {
+            kind,
+            cause: kind.usual_cause(),
+        }
+    }
+
+    /// The same kind with this cause.
+    #[must_use]
+    pub(crate) const fn because(self, cause: Cause) -> Self {
+        Self {
+            kind: self.kind,
+            cause,
+        }
+    }
+
+    /// The same kind with the cause that follows from the client's status, for a body that was rejected.
+    #[must_use]
+    pub(crate) fn told(self, status: StatusCode) -> Self {
+        match self.kind {
+            KindName::RequestBodyClient if self.cause == Cause::BodyBroken => {
+                self.because(Cause::of_body(status))
+            }
+            _ => self,
+        }
+    }
+
     /// The position in [`ALL`](Self::ALL), for tables of counters.
     pub(crate) const fn index(self) -> usize {
-        self as usize
+        self.kind as usize
+    }
+
+    /// The cause. One that is not known more closely is the usual one of the kind.
+    pub const fn cause(self) -> Cause {
+        self.cause
     }
 
     /// The name, as YARP spells it if YARP has it, for logs and metrics.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Request => "Request",
-            Self::RequestTimedOut => "RequestTimedOut",
-            Self::RequestCanceled => "RequestCanceled",
-            Self::RequestBodyCanceled => "RequestBodyCanceled",
-            Self::RequestBodyClient => "RequestBodyClient",
-            Self::RequestBodyDestination => "RequestBodyDestination",
-            Self::ResponseHeaders => "ResponseHeaders",
-            Self::ResponseBodyCanceled => "ResponseBodyCanceled",
-            Self::ResponseBodyClient => "ResponseBodyClient",
-            Self::ResponseBodyDestination => "ResponseBodyDestination",
-            Self::UpgradeRequestCanceled => "UpgradeRequestCanceled",
-            Self::UpgradeRequestClient => "UpgradeRequestClient",
-            Self::UpgradeRequestDestination => "UpgradeRequestDestination",
-            Self::UpgradeResponseCanceled => "UpgradeResponseCanceled",
-            Self::UpgradeResponseClient => "UpgradeResponseClient",
-            Self::UpgradeResponseDestination => "UpgradeResponseDestination",
-            Self::NoAvailableDestinations => "NoAvailableDestinations",
-            Self::RequestCreation => "RequestCreation",
-            Self::UpgradeActivityTimeout => "UpgradeActivityTimeout",
-            Self::NoPartition => "NoPartition",
-            Self::Extension => "Extension",
-            Self::LoopDetected => "LoopDetected",
-            Self::RequestRejected => "RequestRejected",
+        match self.kind {
+            KindName::Request => "Request",
+            KindName::RequestTimedOut => "RequestTimedOut",
+            KindName::RequestCanceled => "RequestCanceled",
+            KindName::RequestBodyCanceled => "RequestBodyCanceled",
+            KindName::RequestBodyClient => "RequestBodyClient",
+            KindName::RequestBodyDestination => "RequestBodyDestination",
+            KindName::ResponseHeaders => "ResponseHeaders",
+            KindName::ResponseBodyCanceled => "ResponseBodyCanceled",
+            KindName::ResponseBodyClient => "ResponseBodyClient",
+            KindName::ResponseBodyDestination => "ResponseBodyDestination",
+            KindName::UpgradeRequestCanceled => "UpgradeRequestCanceled",
+            KindName::UpgradeRequestClient => "UpgradeRequestClient",
+            KindName::UpgradeRequestDestination => "UpgradeRequestDestination",
+            KindName::UpgradeResponseCanceled => "UpgradeResponseCanceled",
+            KindName::UpgradeResponseClient => "UpgradeResponseClient",
+            KindName::UpgradeResponseDestination => "UpgradeResponseDestination",
+            KindName::NoAvailableDestinations => "NoAvailableDestinations",
+            KindName::RequestCreation => "RequestCreation",
+            KindName::UpgradeActivityTimeout => "UpgradeActivityTimeout",
+            KindName::NoPartition => "NoPartition",
+            KindName::Extension => "Extension",
+            KindName::LoopDetected => "LoopDetected",
+            KindName::RequestRejected => "RequestRejected",
         }
     }
 
     /// The description in a sentence.
     pub(crate) const fn meaning(self) -> &'static str {
-        match self {
-            Self::Request => "the destination could not be reached or did not answer",
-            Self::RequestTimedOut => "the destination did not answer in time",
-            Self::RequestCanceled => "the request was cancelled",
-            Self::RequestBodyCanceled => "the upload was cancelled",
-            Self::RequestBodyClient => "the client did not send its whole request",
-            Self::RequestBodyDestination => "the destination did not take the request",
-            Self::ResponseHeaders => "the response head cannot be passed on",
-            Self::ResponseBodyCanceled => "the download was cancelled",
-            Self::ResponseBodyClient => "the client did not take the response",
-            Self::ResponseBodyDestination => "the destination did not send its whole response",
-            Self::UpgradeRequestCanceled | Self::UpgradeResponseCanceled => {
+        match self.kind {
+            KindName::Request => "the destination could not be reached or did not answer",
+            KindName::RequestTimedOut => "the destination did not answer in time",
+            KindName::RequestCanceled => "the request was cancelled",
+            KindName::RequestBodyCanceled => "the upload was cancelled",
+            KindName::RequestBodyClient => "the client did not send its whole request",
+            KindName::RequestBodyDestination => "the destination did not take the request",
+            KindName::ResponseHeaders => "the response head cannot be passed on",
+            KindName::ResponseBodyCanceled => "the download was cancelled",
+            KindName::ResponseBodyClient => "the client did not take the response",
+            KindName::ResponseBodyDestination => "the destination did not send its whole response",
+            KindName::UpgradeRequestCanceled | KindName::UpgradeResponseCanceled => {
                 "the upgraded stream was cancelled"
             }
-            Self::UpgradeRequestClient | Self::UpgradeResponseClient => {
+            KindName::UpgradeRequestClient | KindName::UpgradeResponseClient => {
                 "the upgraded stream broke at the client's side"
             }
-            Self::UpgradeRequestDestination | Self::UpgradeResponseDestination => {
+            KindName::UpgradeRequestDestination | KindName::UpgradeResponseDestination => {
                 "the upgraded stream broke at the destination's side"
             }
-            Self::NoAvailableDestinations => "no destination is available",
-            Self::RequestCreation => "the request to the destination cannot be built",
-            Self::UpgradeActivityTimeout => "the upgraded stream was idle for too long",
-            Self::NoPartition => "the request belongs to no partition of the route",
-            Self::Extension => "a filter, a layer or a policy of the program failed",
-            Self::LoopDetected => "the request has come back to the proxy",
-            Self::RequestRejected => {
+            KindName::NoAvailableDestinations => "no destination is available",
+            KindName::RequestCreation => "the request to the destination cannot be built",
+            KindName::UpgradeActivityTimeout => "the upgraded stream was idle for too long",
+            KindName::NoPartition => "the request belongs to no partition of the route",
+            KindName::Extension => "a filter, a layer or a policy of the program failed",
+            KindName::LoopDetected => "the request has come back to the proxy",
+            KindName::RequestRejected => {
                 "the client asks for what is malformed or what the cluster has no way for"
             }
         }
     }
 
-    /// The side that caused the error.
+    /// The side that is responsible: that of the cause.
     pub const fn side(self) -> Side {
+        self.cause.side()
+    }
+}
+
+impl KindName {
+    /// The cause of errors of which nothing else is known.
+    const fn usual_cause(self) -> Cause {
         match self {
-            Self::Request
-            | Self::RequestTimedOut
-            | Self::RequestBodyDestination
-            | Self::ResponseHeaders
-            | Self::ResponseBodyDestination
-            | Self::UpgradeRequestDestination
-            | Self::UpgradeResponseDestination => Side::Destination,
+            Self::Request => Cause::ResetBeforeResponse,
+            Self::RequestTimedOut => Cause::HeaderTimeout,
             Self::RequestCanceled
             | Self::RequestBodyCanceled
-            | Self::RequestBodyClient
             | Self::ResponseBodyCanceled
             | Self::ResponseBodyClient
             | Self::UpgradeRequestCanceled
             | Self::UpgradeRequestClient
             | Self::UpgradeResponseCanceled
-            | Self::UpgradeResponseClient
-            | Self::UpgradeActivityTimeout
-            | Self::NoPartition
-            | Self::RequestRejected => Side::Client,
-            Self::NoAvailableDestinations
-            | Self::RequestCreation
-            | Self::Extension
-            | Self::LoopDetected => Side::Proxy,
+            | Self::UpgradeResponseClient => Cause::ClientGone,
+            Self::RequestBodyClient => Cause::BodyBroken,
+            Self::RequestBodyDestination => Cause::ResetWhileSending,
+            Self::ResponseHeaders => Cause::MalformedResponse,
+            Self::ResponseBodyDestination
+            | Self::UpgradeRequestDestination
+            | Self::UpgradeResponseDestination => Cause::ResetWhileResponding,
+            Self::NoAvailableDestinations => Cause::NoDestination,
+            Self::RequestCreation => Cause::RequestNotBuilt,
+            Self::UpgradeActivityTimeout => Cause::IdleTunnel,
+            Self::NoPartition => Cause::NoPartition,
+            Self::Extension => Cause::ExtensionFailed,
+            Self::LoopDetected => Cause::LoopDetected,
+            Self::RequestRejected => Cause::MalformedRequest,
         }
+    }
+}
+
+impl PartialEq for ForwardErrorKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind
+    }
+}
+
+impl Eq for ForwardErrorKind {}
+
+impl Hash for ForwardErrorKind {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kind.hash(state);
+    }
+}
+
+impl fmt::Debug for ForwardErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)
     }
 }
 
@@ -200,6 +302,17 @@ pub enum Side {
     Proxy,
 }
 
+impl Side {
+    /// The name in metrics and the admin API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Destination => "destination",
+            Self::Proxy => "proxy",
+        }
+    }
+}
+
 /// The error of a request that could not be forwarded completely.
 ///
 /// The text is for logs. Clients receive the status only, so that no internal detail leaks.
@@ -215,7 +328,7 @@ impl ForwardError {
     /// Creates an error of `kind`. The client gets `status` if the response has not begun.
     pub fn new(kind: ForwardErrorKind, status: StatusCode) -> Self {
         Self {
-            kind,
+            kind: kind.told(status),
             status,
             unsent: false,
             source: None,
@@ -226,6 +339,13 @@ impl ForwardError {
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
+        self
+    }
+
+    /// Sets the cause of the kind.
+    #[must_use]
+    pub(crate) fn because(mut self, cause: Cause) -> Self {
+        self.kind = self.kind.because(cause);
         self
     }
 

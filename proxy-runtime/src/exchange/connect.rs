@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::pick::pick_other;
 use crate::cluster::{ClusterState, Picked};
-use crate::error::{ForwardError, ForwardErrorKind};
+use crate::error::{Cause, ForwardError, ForwardErrorKind};
 use crate::live::DestinationState;
 use crate::progress::within;
 use crate::retry::{Attempts, Failed, RetryDecision};
@@ -99,7 +99,7 @@ impl<'a> ConnectContext<'a> {
             self.prepared(self.pool.acquire(wanted).await.map_err(no_connection)?)
                 .await
         };
-        within(self.due, acquiring).await
+        within(self.due, acquiring).await.map_err(unconnected)
     }
 
     /// A connection to the picked destination, or to another one if none can be opened there.
@@ -206,7 +206,7 @@ impl<'a> ConnectContext<'a> {
             let replaced = self.pool.replace(failed, since, wanted).await;
             self.prepared(replaced.map_err(no_connection)?).await
         };
-        within(self.due, replacing).await
+        within(self.due, replacing).await.map_err(unconnected)
     }
 
     /// A connection over which the destination can be asked for what the client wishes.
@@ -243,6 +243,15 @@ impl<'a> ConnectContext<'a> {
     }
 }
 
+/// Returns the error of a request that got no connection by its time limit.
+#[cold]
+fn unconnected(error: ForwardError) -> ForwardError {
+    match error.kind() == ForwardErrorKind::RequestTimedOut {
+        true => error.because(Cause::ConnectTimeout),
+        false => error,
+    }
+}
+
 #[cold]
 fn unspoken(reason: &'static str) -> ForwardError {
     ForwardError::new(ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY)
@@ -267,7 +276,7 @@ fn no_connection(error: ConnectError) -> ForwardError {
         }
         _ => (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY),
     };
-    let mut failed = ForwardError::new(kind, status);
+    let mut failed = ForwardError::new(kind, status).because(error.cause());
     if kind == ForwardErrorKind::Request || matches!(error, ConnectError::Saturated) {
         failed = failed.unsent();
     }

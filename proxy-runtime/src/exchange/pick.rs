@@ -9,7 +9,8 @@ use tracing::error;
 use crate::affinity::KeyFailure;
 use crate::cluster::{ClusterState, Picked, Unpicked};
 use crate::contain::{Panicked, contained_call};
-use crate::error::{ForwardError, ForwardErrorKind};
+use crate::error::{Cause, ForwardError, ForwardErrorKind};
+use crate::live::Ineligible;
 use crate::observe::{LOG_PAUSE, targets};
 
 /// The destination for a request to a cluster, whose state this is.
@@ -26,7 +27,7 @@ pub(crate) fn pick<H: RequestHead>(
 ) -> Result<Picked, ForwardError> {
     match contained_call(|| state.pick(cluster, head)) {
         Ok(Ok(picked)) => Ok(picked),
-        Ok(Err(Unpicked::None)) => Err(none_available(state)),
+        Ok(Err(Unpicked::None)) => Err(none_available(state, cluster)),
         Ok(Err(Unpicked::Rejected(failure, status))) => Err(rejected(failure, status)),
         Err(panic) => Err(panicked(&panic)),
     }
@@ -48,18 +49,27 @@ pub(super) fn pick_other<H: RequestHead>(
 }
 
 #[cold]
-fn none_available(state: &ClusterState) -> ForwardError {
+fn none_available(state: &ClusterState, cluster: &Cluster) -> ForwardError {
     state.report_none_available();
-    ForwardError::new(
-        ForwardErrorKind::NoAvailableDestinations,
-        StatusCode::SERVICE_UNAVAILABLE,
-    )
+    let kind = ForwardErrorKind::NoAvailableDestinations.because(lack_of(state, cluster));
+    ForwardError::new(kind, StatusCode::SERVICE_UNAVAILABLE)
+}
+
+/// The cause of having no destination.
+#[cold]
+fn lack_of(state: &ClusterState, cluster: &Cluster) -> Cause {
+    let mut faults = state.destinations().iter().map(|d| d.fault(cluster));
+    match faults.find_map(|fault| fault) {
+        Some(Ineligible::Failing) => Cause::AllEjected,
+        Some(_) => Cause::AllUnhealthy,
+        None => Cause::NoDestination,
+    }
 }
 
 #[cold]
 fn rejected(failure: KeyFailure, status: StatusCode) -> ForwardError {
-    ForwardError::new(ForwardErrorKind::NoAvailableDestinations, status)
-        .with_source(failure.to_string())
+    let kind = ForwardErrorKind::NoAvailableDestinations.because(Cause::AffinityRejected);
+    ForwardError::new(kind, status).with_source(failure.to_string())
 }
 
 #[cold]

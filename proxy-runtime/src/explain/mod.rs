@@ -12,6 +12,7 @@ mod listeners;
 mod partition;
 #[cfg(feature = "server")]
 mod request;
+mod rules;
 mod secrets;
 
 use std::collections::BTreeMap;
@@ -27,8 +28,8 @@ use serde::{Serialize, Serializer};
 
 pub use self::affinity::{ExplainedAffinity, KeyUse};
 use self::affinity::{affinity, kept_cluster};
-pub use self::considered::Considered;
 use self::considered::considered;
+pub use self::considered::{Considered, Miss, ShadowedRoute, shadowed_routes};
 #[cfg(feature = "server")]
 pub use self::listeners::Listeners;
 pub use self::partition::ExplainedPartition;
@@ -79,6 +80,8 @@ pub struct Explanation {
     /// The policies of the route, in the order in which the request meets them:
     /// `RateLimiterPolicy api`. They are not asked here.
     pub policies: Vec<String>,
+    /// The limits and the rule for retries that apply to the request, one sentence each; empty without a cluster.
+    pub rules: Vec<String>,
     /// The reason why the route rejects all requests, if it does.
     #[serde(rename = "refused")]
     pub route_rejection: Option<String>,
@@ -345,6 +348,7 @@ fn explain_with(
         })
         .collect();
     let limit = body_limit(place.max_request_body, route);
+    explanation.rules = rules::rules(route, cluster, &request.method, limit);
     if let Err(error) = check_head(request, &head, cluster.upstream(), limit) {
         return explanation.rejecting(&error);
     }
@@ -459,6 +463,7 @@ impl Explanation {
             route: None,
             route_values: BTreeMap::new(),
             policies: Vec::new(),
+            rules: Vec::new(),
             route_rejection: None,
             rejected: None,
             cluster: None,

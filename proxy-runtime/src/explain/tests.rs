@@ -278,6 +278,77 @@ fn the_json_has_the_documented_shape() {
 }
 
 #[test]
+fn the_nearest_miss_of_500_routes_comes_first_with_what_was_wanted_and_came() {
+    let routes: Vec<_> = (0..500)
+        .map(|i| {
+            format!(
+                r#""svc{i}":{{"ClusterId":"c","Match":{{"Hosts":["svc{i}.example"],"Path":"/svc{i}/{{**rest}}"}}}}"#
+            )
+        })
+        .collect();
+    let config = format!(
+        r#"{{"Routes":{{{},"keyed":{{"ClusterId":"c","Match":{{"Path":"/keyed","Headers":[
+            {{"Name":"X-Tenant","Values":["a","b"]}},{{"Name":"X-Api-Key","Values":["hidden"]}}]}}}}}},"Clusters":{{"c":{{}}}}}}"#,
+        routes.join(",")
+    );
+    let snapshot = snapshot(&config);
+    let explained = |path: &str, tenant: &str| {
+        let mut request = parts("GET", path);
+        request
+            .headers
+            .insert(HOST, "nohost.example".parse().unwrap());
+        request.headers.insert("x-tenant", tenant.parse().unwrap());
+        let settings = ProxySettings::default();
+        explain(&snapshot, &settings, &request, ConnectionInfo::default())
+    };
+    let nearest = explained("/svc499/abc", "c").considered.swap_remove(0);
+    assert_eq!(
+        (nearest.route.as_str(), &*nearest.rejected),
+        ("svc499", "host")
+    );
+    assert_eq!(nearest.misses.len(), 1);
+    assert_eq!(nearest.misses[0].wanted, "svc499.example");
+    assert_eq!(nearest.misses[0].came.as_deref(), Some("nohost.example"));
+
+    let keyed = explained("/keyed", "c").considered.swap_remove(0);
+    assert_eq!(keyed.route, "keyed");
+    let misses: Vec<_> = keyed
+        .misses
+        .iter()
+        .map(|miss| (&*miss.criterion, &*miss.wanted, miss.came.as_deref()))
+        .collect();
+    assert_eq!(
+        misses,
+        [
+            ("header x-tenant", "ExactHeader a or b", Some("c")),
+            ("header x-api-key", "(redacted)", None),
+        ]
+    );
+    // Of equal misses, the path that shares most comes first.
+    let mistyped = explained("/svc49x", "c");
+    assert!(mistyped.considered[1].route.as_str().starts_with("svc49"));
+}
+
+#[test]
+fn a_route_that_no_request_can_reach_is_found() {
+    let snapshot = snapshot(
+        r#"{"Routes":{
+            "all":{"Order":-1,"ClusterId":"c","Match":{"Path":"/api/{**rest}"}},
+            "below":{"ClusterId":"c","Match":{"Path":"/api/orders"}},
+            "beside":{"ClusterId":"c","Match":{"Path":"/other"}},
+            "first":{"Order":1,"ClusterId":"c","Match":{"Path":"/x/{a}"}},
+            "wide":{"Order":2,"ClusterId":"c","Match":{"Path":"/x/{**a}"}}},
+        "Clusters":{"c":{}}}"#,
+    );
+    let shadowed = shadowed_routes(&snapshot);
+    assert_eq!(shadowed.len(), 1, "{shadowed:?}");
+    assert_eq!(
+        (shadowed[0].route.as_str(), shadowed[0].by.as_str()),
+        ("below", "all")
+    );
+}
+
+#[test]
 fn a_long_list_of_routes_is_cut() {
     let routes: Vec<_> = (0..500)
         .map(|i| format!(r#""r{i}":{{"ClusterId":"c","Match":{{"Path":"/r{i}"}}}}"#))

@@ -60,6 +60,10 @@ impl Reply {
         self
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     pub(crate) fn into_response(self) -> Response<Bytes> {
         let Self {
             status,

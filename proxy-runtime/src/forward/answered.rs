@@ -14,7 +14,7 @@ use super::response as answer;
 use super::send::{Attempt, Sending, broken};
 use super::upgrade::{Agreed, Upgrade};
 use crate::BoxError;
-use crate::error::{ForwardError, ForwardErrorKind};
+use crate::error::{Cause, ForwardError, ForwardErrorKind};
 use crate::http1::Framing;
 use crate::progress::ClientReadLimit;
 use crate::progress::{End, Stage};
@@ -119,7 +119,7 @@ impl<'a> Routed<'a> {
         let is_agreed = sending.handshake.is_agreed(status);
         if status == StatusCode::SWITCHING_PROTOCOLS && !is_agreed {
             // The proxy did not ask for it, so what follows is not known.
-            return Err(bad_gateway(ForwardErrorKind::Request));
+            return Err(bad_gateway(ForwardErrorKind::Request).because(Cause::MalformedResponse));
         }
         #[cfg(feature = "http2")]
         if sending.handshake.is_mistakable(status) {

@@ -242,7 +242,12 @@ impl Downstream for ServiceDownstream {
     }
 
     fn sent_head(&self, text: &[u8]) -> Option<SentHead> {
-        SentHead::read(text, self.head().is_https())
+        let head = self.head();
+        let connection = ConnectionInfo {
+            tls: head.is_https(),
+            ..head.connection()
+        };
+        SentHead::read(text, connection)
     }
 
     fn count(&self, started: Instant) -> Count {

@@ -8,7 +8,7 @@ use std::task::{Poll, ready};
 use bytes::Bytes;
 use http::request::Parts;
 use http_body::Body;
-use proxy_model::compiled::RouteIndex;
+use proxy_model::compiled::{ClusterIndex, RouteIndex};
 use tokio::time::Instant;
 
 use super::body_frames::BodyFrames;
@@ -50,21 +50,20 @@ impl ExchangePlan {
     pub(super) fn of<B: Body<Data = Bytes>>(
         service: &ProxyService,
         generation: &Generation,
-        index: RouteIndex,
-        (parts, classes): (&Parts, ClassSet),
+        route: (RouteIndex, Option<ClusterIndex>),
+        head: &HttpHead<'_>,
         body: &B,
     ) -> Option<Self> {
         #[cfg(test)]
         if exchange::lane::is_declined() {
             return None;
         }
-        let head = HttpHead::of_classes(parts, classes);
-        typed::written_target(&head)?;
-        let kind = body_kind_of(&head, body.is_end_stream()).ok()?;
-        let framing = typed::framing(&head, kind);
-        let method = Method::of(head.method_value());
+        typed::written_target(head)?;
+        let kind = body_kind_of(head, body.is_end_stream()).ok()?;
+        let framing = typed::framing(head, kind);
+        let (method, classes) = (Method::of(head.method_value()), head.classes());
         let asked = (method, classes, framing);
-        let (_, chosen) = ResolvedRoute::of_route(service, generation, index, &head, asked)?;
+        let (_, chosen) = ResolvedRoute::of_route(service, generation, route, head, asked)?;
         Some(Self {
             chosen,
             method,
@@ -157,8 +156,9 @@ mod tests {
         let service = proxy.service();
         let generation = service.shared().load_full();
         let (parts, body) = Request::new(ProxyRequestBody::empty()).into_parts();
-        let head = (&parts, ClassSet::EMPTY);
-        let plan = ExchangePlan::of(&service, &generation, RouteIndex(0), head, &body).unwrap();
+        let head = HttpHead::new(&parts);
+        let route = (RouteIndex(0), None);
+        let plan = ExchangePlan::of(&service, &generation, route, &head, &body).unwrap();
         let origin = RequestOrigin {
             service,
             generation,

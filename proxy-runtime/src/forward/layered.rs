@@ -18,7 +18,7 @@ use super::response as answer;
 use super::service::ResponseFuture;
 use super::upgrade::Upgrade;
 use crate::BoxError;
-use crate::error::{ForwardError, ForwardErrorKind};
+use crate::error::{Cause, ForwardError, ForwardErrorKind};
 use crate::exchange::body_limit;
 use crate::forward::RouteContext;
 use crate::head::{HttpHead, put_in_place};
@@ -137,6 +137,9 @@ impl Layered {
         recorder.responded(response.status());
         let told = response.extensions().get::<ExchangeInfo>();
         let error = told.and_then(ExchangeInfo::error);
+        if told.is_none() {
+            recorder.replied(Cause::of_reply(response.status()));
+        }
         if error.is_some() {
             recorder.failed_in_attempt();
         }
@@ -239,8 +242,8 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
     let classes = head.classes();
     if upgrade.is_none() {
         let (service, generation) = (context.service(), context.generation());
-        let head = (&parts, classes);
-        let plan = ExchangePlan::of(service, generation, context.index(), head, &body);
+        let route = (context.index(), context.assigned());
+        let plan = ExchangePlan::of(service, generation, route, &head, &body);
         if let Some(plan) = plan {
             let origin = context.into_origin();
             return RouteFuture::exchange(plan.begin(origin, parts, body));
@@ -258,6 +261,7 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
             service: context.service(),
             generation: context.generation(),
             index: context.index(),
+            assigned: context.assigned(),
             head: &head,
             started: context.started(),
         };

@@ -50,7 +50,7 @@ pub(crate) mod filtering;
 mod handshake;
 mod layered;
 mod pipeline;
-mod plan;
+pub(crate) mod plan;
 pub(crate) mod recycled;
 mod reply;
 mod request;

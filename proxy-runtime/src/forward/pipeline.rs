@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
 use proxy_model::RequestHead;
-use proxy_model::compiled::{Route, RouteIndex};
+use proxy_model::compiled::{ClusterIndex, Route, RouteIndex};
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -23,7 +23,7 @@ use super::send::Sending;
 use super::service::ResponseFuture;
 use super::upgrade::{Agreed, Upgrade};
 use crate::BoxError;
-use crate::error::ForwardError;
+use crate::error::{Cause, ForwardError};
 use crate::exchange::body_limit;
 use crate::extensions::RouteExtensions;
 use crate::filter::{FilterContext, Filters};
@@ -87,9 +87,13 @@ where
         }
         return Layered::forward(context, layers.service(), parts, body, upgrade, recorder);
     }
-    let classes = classes.unwrap_or_else(|| HttpHead::new(&parts).classes());
+    let head = match classes {
+        Some(classes) => HttpHead::of_classes(&parts, classes),
+        None => HttpHead::new(&parts),
+    };
+    let classes = head.classes();
     if upgrade.is_none()
-        && let Some(plan) = ExchangePlan::of(service, &generation, index, (&parts, classes), &body)
+        && let Some(plan) = ExchangePlan::of(service, &generation, (index, None), &head, &body)
     {
         let origin = RequestOrigin {
             service: service.clone(),
@@ -110,6 +114,7 @@ where
             service: &service,
             generation: &generation,
             index,
+            assigned: None,
             head: &head,
             started,
         };
@@ -125,6 +130,8 @@ pub(super) struct Routed<'a> {
     pub(super) service: &'a ProxyService,
     pub(super) generation: &'a Arc<Generation>,
     pub(super) index: RouteIndex,
+    /// The cluster that a layer has assigned, in place of the route's.
+    pub(super) assigned: Option<ClusterIndex>,
     pub(super) head: &'a HttpHead<'a>,
     /// When the request began.
     pub(super) started: Instant,
@@ -205,6 +212,7 @@ impl<'a> Routed<'a> {
         let handshake = match asked {
             Ok(RequestDecision::Forward(handshake)) => handshake,
             Ok(RequestDecision::Reply(response)) => {
+                recorder.replied(Cause::of_reply(response.status()));
                 let response = filtering.shown(*response, self.route().transforms());
                 return finish(response, recorder, None);
             }
@@ -241,7 +249,13 @@ impl<'a> Routed<'a> {
         let route = self.route();
         let random = self.service.shared().random();
         let snapshot = self.generation.snapshot();
-        let index = plan::find_cluster(route, self.state(), snapshot, self.head, random)?;
+        let index = plan::find_cluster(
+            route,
+            self.state(),
+            (snapshot, self.assigned),
+            self.head,
+            random,
+        )?;
         let cluster = snapshot.cluster_at(index);
         let state = self.generation.cluster(index);
         recorder.assigned(cluster.id(), state);
@@ -318,7 +332,8 @@ impl<'a> Routed<'a> {
 }
 
 /// The response to a request that no route takes.
-fn reject(unrouted: &Unrouted, recorder: OpenRecorder) -> Response<ProxyBody> {
+fn reject(unrouted: &Unrouted, mut recorder: OpenRecorder) -> Response<ProxyBody> {
+    recorder.replied(Some(Cause::NoRoute));
     let response = match unrouted {
         Unrouted::NotFound => answer::own(StatusCode::NOT_FOUND, None),
         Unrouted::MethodNotAllowed(methods) => {

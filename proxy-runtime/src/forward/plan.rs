@@ -13,7 +13,7 @@ use super::request::{BodyKind, body_kind_of};
 use super::upgrade::Wish;
 use super::websocket;
 use crate::balance::Random;
-use crate::error::{Allowance, ForwardError, ForwardErrorKind};
+use crate::error::{Allowance, Cause, ForwardError, ForwardErrorKind};
 use crate::head::HttpHead;
 use crate::head::headers::parse_length;
 use crate::observe::targets;
@@ -22,13 +22,23 @@ use crate::strict_path;
 
 /// Why no route takes a request.
 #[derive(Debug)]
-pub(super) enum Unrouted {
+pub(crate) enum Unrouted {
     NotFound,
     MethodNotAllowed(MethodSet),
 }
 
+impl Unrouted {
+    /// The status of the response.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
+        }
+    }
+}
+
 /// Finds the route that takes a request, or why there is none.
-pub(super) fn find_route(
+pub(crate) fn find_route(
     generation: &Generation,
     head: &HttpHead<'_>,
 ) -> Result<RouteIndex, Unrouted> {
@@ -46,10 +56,10 @@ pub(super) fn find_route(
 /// The route asks for a protection that is not there, so that its requests are rejected; it does not
 /// take the path; the request has come back to the proxy; the route leads nowhere; or the request
 /// belongs to none of its partitions.
-pub(super) fn find_cluster(
+pub(crate) fn find_cluster(
     route: &Route,
     state: &RouteState,
-    snapshot: &Snapshot,
+    (snapshot, assigned): (&Snapshot, Option<ClusterIndex>),
     head: &HttpHead<'_>,
     random: &Random,
 ) -> Result<ClusterIndex, ForwardError> {
@@ -61,11 +71,14 @@ pub(super) fn find_cluster(
             StatusCode::LOOP_DETECTED,
         ));
     }
+    if let Some(assigned) = assigned {
+        return Ok(assigned);
+    }
     state
         .choose(route, snapshot, head, random)
         .map_err(|nowhere| match nowhere {
             Nowhere::NoCluster => ForwardError::new(
-                ForwardErrorKind::NoAvailableDestinations,
+                ForwardErrorKind::NoAvailableDestinations.because(Cause::NoCluster),
                 StatusCode::SERVICE_UNAVAILABLE,
             ),
             Nowhere::NoPartition(rejection) => {
@@ -92,10 +105,8 @@ pub(super) fn check_route(
             reason = %rejection,
             "every request of this route is rejected",
         );
-        return Err(ForwardError::new(
-            ForwardErrorKind::RequestCreation,
-            StatusCode::INTERNAL_SERVER_ERROR,
-        ));
+        let kind = ForwardErrorKind::RequestCreation.because(Cause::PolicyMissing);
+        return Err(ForwardError::new(kind, StatusCode::INTERNAL_SERVER_ERROR));
     }
     check_path(route, path)
 }
@@ -106,7 +117,7 @@ pub(super) fn check_route(
 ///
 /// It takes only paths that have one reading.
 pub(crate) fn check_path(route: &Route, path: &str) -> Result<(), ForwardError> {
-    strict_path::check(route, path).map_err(|reason| {
+    strict_path::check(route, || path).map_err(|reason| {
         ForwardError::new(ForwardErrorKind::RequestRejected, StatusCode::BAD_REQUEST)
             .with_source(reason)
     })

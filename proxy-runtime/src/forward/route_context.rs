@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use proxy_model::compiled::{Route, RouteIndex};
+use proxy_model::ClusterId;
+use proxy_model::compiled::{ClusterIndex, Route, RouteIndex};
 use tokio::time::Instant;
 
 use super::exchange_plan::RequestOrigin;
@@ -25,6 +26,8 @@ struct Context {
     index: RouteIndex,
     started: Instant,
     attempts: Arc<LayerAttempts>,
+    /// The cluster that a layer has assigned.
+    assigned: Option<ClusterIndex>,
 }
 
 impl RouteContext {
@@ -41,6 +44,7 @@ impl RouteContext {
             index,
             started,
             attempts: Arc::new(LayerAttempts::new(route)),
+            assigned: None,
         }))
     }
 
@@ -67,6 +71,35 @@ impl RouteContext {
     pub fn route_metadata(&self, key: &str) -> Option<&str> {
         let metadata = self.route().config().metadata.as_ref()?;
         metadata.get(key).map(String::as_str)
+    }
+
+    /// Has the request go to another cluster of the configuration than those of the route, which is
+    /// YARP's `ReassignProxyRequest`. It counts from the next call of the inner service on.
+    ///
+    /// Returns false if there is no such cluster; the request goes where it would have gone.
+    ///
+    /// ```
+    /// use proxy_model::ClusterId;
+    /// use proxy_runtime::forward::RouteContext;
+    /// use proxy_runtime::http::Request;
+    ///
+    /// fn to_beta<B>(request: &mut Request<B>) -> bool {
+    ///     let context = request.extensions_mut().get_mut::<RouteContext>();
+    ///     context.is_some_and(|context| context.assign_cluster(&ClusterId::from("beta")))
+    /// }
+    /// ```
+    pub fn assign_cluster(&mut self, cluster: &ClusterId) -> bool {
+        let Some(context) = &mut self.0 else {
+            return false;
+        };
+        let found = context.generation.snapshot().cluster_index(cluster);
+        context.assigned = found.or(context.assigned);
+        found.is_some()
+    }
+
+    /// The cluster that a layer has assigned.
+    pub(super) fn assigned(&self) -> Option<ClusterIndex> {
+        self.get().assigned
     }
 
     /// Returns what an attempt to forward the request needs.

@@ -293,8 +293,13 @@ impl Sending<'_> {
             switch: self.handshake.protocols(),
             is_careful: !self.is_idempotent() || self.body_kind != BodyKind::Empty,
             is_bound: false,
-            due: self.route.timeout().map(|wait| after(self.started, wait)),
+            due: self.due(),
         }
+    }
+
+    /// The time by which the response must have begun: the route's `Timeout`.
+    fn due(&self) -> Option<Instant> {
+        self.route.timeout().map(|wait| after(self.started, wait))
     }
 
     /// Returns the place for a request whose destination has this bond.
@@ -323,11 +328,15 @@ impl Sending<'_> {
     /// Makes the progress that both directions share while the request is at a destination.
     fn progress(&self, picked: Picked, connected_at: Instant) -> SharedProgress {
         let destination = Arc::clone(self.state.destination(picked.index));
+        // A switch of protocols has no end that a timeout of requests could be about.
+        let ends = self.route.timeout_includes_body() && self.handshake.protocols().is_none();
+        let end = self.due().filter(|_| ends);
         SharedProgress::new(
             InFlight::new(destination, picked.in_flight),
             self.cluster.upstream().activity_timeout(),
             connected_at,
         )
+        .ending_at(end)
     }
 
     fn destination(&self, index: DestinationIndex) -> &Destination {
@@ -398,7 +407,13 @@ pub(super) fn broken(error: ExchangeError, progress: &SharedProgress) -> Forward
         true => End::Malformed,
         false => End::Closed,
     };
-    progress.upload.unanswered(end).with_source(error)
+    let mut failed = progress.upload.unanswered(end);
+    if let Some(cause) = error.cause()
+        && progress.upload.failure().is_none()
+    {
+        failed = failed.because(cause);
+    }
+    failed.with_source(error)
 }
 
 impl SharedSending {

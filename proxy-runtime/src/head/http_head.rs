@@ -1,5 +1,7 @@
 //! The head of a request in `http` types, as routing and transforms see it.
 
+use std::net::IpAddr;
+
 use http::header::{HOST, HeaderValue};
 use http::request::Parts;
 use http::uri::Scheme;
@@ -231,6 +233,10 @@ impl RequestHead for HttpHead<'_> {
 
     fn is_https(&self) -> bool {
         self.https
+    }
+
+    fn client_address(&self) -> Option<IpAddr> {
+        self.connection.client_address()
     }
 
     fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool) {

@@ -37,6 +37,8 @@
 //! `HealthyOrPanic` uses all of them, of every tier and zone; `HealthyAndUnknown` uses none, and
 //! requests get 503. Results count only while the check is enabled.
 //!
+//! An [`AvailableDestinationsPolicy`] of the program takes the place of the two.
+//!
 //! # Bounds
 //!
 //! At most 64 destinations of a cluster are probed at a time, and 512 over all clusters. The
@@ -54,12 +56,15 @@
 //! * The detection window and the least number of requests are metadata of the cluster; in YARP they
 //!   are options of the program.
 
+mod available;
 mod consecutive_failures;
 mod passive;
 mod policy;
 mod probe;
 mod state;
 
+pub(crate) use self::available::AvailabilityPolicies;
+pub use self::available::AvailableDestinationsPolicy;
 pub use self::consecutive_failures::ConsecutiveFailures;
 pub use self::passive::{Forwarded, PassiveHealthPolicy, TransportFailureRate};
 pub(crate) use self::passive::{PassivePolicies, is_failure, time_out};

@@ -11,7 +11,7 @@ use proxy_model::{ClusterId, DestinationId, Problem, pointer_to, same_id};
 use tokio::time::Instant;
 
 use super::Health;
-use crate::error::ForwardErrorKind;
+use crate::error::{ForwardErrorKind, Side};
 
 /// The name of the built-in policy.
 const BUILT_IN: &str = "TransportFailureRate";
@@ -84,17 +84,17 @@ impl Forwarded<'_> {
     }
 }
 
-/// True for the errors that YARP counts.
+/// True for the errors that YARP counts, unless the proxy itself lacks something.
 pub(crate) fn is_failure(error: ForwardErrorKind) -> bool {
-    matches!(
-        error,
-        ForwardErrorKind::Request
-            | ForwardErrorKind::RequestTimedOut
-            | ForwardErrorKind::RequestBodyDestination
-            | ForwardErrorKind::ResponseBodyDestination
-            | ForwardErrorKind::UpgradeRequestDestination
-            | ForwardErrorKind::UpgradeResponseDestination
-    )
+    const COUNTED: [ForwardErrorKind; 6] = [
+        ForwardErrorKind::Request,
+        ForwardErrorKind::RequestTimedOut,
+        ForwardErrorKind::RequestBodyDestination,
+        ForwardErrorKind::ResponseBodyDestination,
+        ForwardErrorKind::UpgradeRequestDestination,
+        ForwardErrorKind::UpgradeResponseDestination,
+    ];
+    COUNTED.contains(&error) && error.side() == Side::Destination
 }
 
 /// Marks a destination unhealthy when the share of its failed requests in the detection window

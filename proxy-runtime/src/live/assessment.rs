@@ -13,6 +13,8 @@ pub enum Ineligible {
     Failing,
     /// The program declared the destination unhealthy.
     Assigned,
+    /// The cluster's policy of available destinations leaves it out.
+    LeftOut,
     /// The weight is 0.
     NoWeight,
     /// A tier with a smaller number has available destinations.
@@ -30,6 +32,7 @@ impl std::fmt::Display for Ineligible {
             Self::Unhealthy => f.write_str("unhealthy by its active check"),
             Self::Failing => f.write_str("unhealthy by its passive check"),
             Self::Assigned => f.write_str("declared unhealthy by the program"),
+            Self::LeftOut => f.write_str("left out by the policy of available destinations"),
             Self::NoWeight => f.write_str("its weight is 0"),
             Self::LowerPriority { used } => {
                 write!(f, "destinations of priority {used} are available")
@@ -96,7 +99,7 @@ pub(crate) fn assess(
     }
     if let Some(verdicts) = by_weight.filter(|_| {
         let none_left = verdicts.iter().all(Option::is_some);
-        none_left && cluster.availability() == AvailabilityPolicy::HealthyOrPanic
+        none_left && *cluster.availability() == AvailabilityPolicy::HealthyOrPanic
     }) {
         return Assessment {
             verdicts,

@@ -32,8 +32,18 @@ impl Available {
         epoch: u64,
         until: Option<Instant>,
     ) -> Self {
-        let destinations = cluster.destinations();
         let positions: Vec<usize> = assessment.eligible().collect();
+        Self {
+            epoch,
+            until,
+            panic: assessment.panic,
+            ..Self::of(cluster, &positions)
+        }
+    }
+
+    /// Collects the destinations at these positions of the configuration, in its order.
+    pub(crate) fn of(cluster: &Cluster, positions: &[usize]) -> Self {
+        let destinations = cluster.destinations();
         let members: Box<[_]> = positions
             .iter()
             .map(|&i| DestinationIndex(u32::try_from(i).expect("a snapshot counts in u32")))
@@ -61,9 +71,9 @@ impl Available {
             .collect();
         let stride = cumulative.last().copied().map_or(1, stride);
         Self {
-            epoch,
-            until,
-            panic: assessment.panic,
+            epoch: 0,
+            until: None,
+            panic: false,
             members,
             weights,
             cumulative,

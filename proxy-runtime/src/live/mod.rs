@@ -6,6 +6,7 @@ mod assessment;
 mod available;
 mod cluster;
 mod destination;
+mod faults;
 mod passive;
 
 pub use self::assessment::Ineligible;
@@ -13,4 +14,5 @@ pub(crate) use self::assessment::{Assessment, assess};
 pub(crate) use self::available::Available;
 pub(crate) use self::cluster::{ClientKey, ClusterLive};
 pub(crate) use self::destination::{DestinationKey, DestinationState, InFlight, KeyHasher};
+pub(crate) use self::faults::{AvailabilityRule, Faults};
 pub(crate) use self::passive::PassiveRule;

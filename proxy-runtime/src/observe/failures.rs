@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::error::ForwardErrorKind;
+use crate::error::{Cause, ForwardErrorKind};
 
 /// Number of seconds for which a failure counts.
 pub(crate) const RECENT: usize = 30;
@@ -40,7 +40,10 @@ struct FailureRecord {
     seconds: [AtomicU64; RECENT],
     /// Number of all failures.
     total: AtomicU64,
+    /// The index of the latest cause.
+    cause: AtomicU8,
     /// The index of the latest kind.
+    #[cfg(test)]
     kind: AtomicU8,
     /// The error of the latest connection attempt; `None` if it succeeded.
     unconnected: Mutex<Option<Arc<str>>>,
@@ -70,8 +73,10 @@ impl RecentFailures {
         };
         // The closure never returns `None`, so the update cannot fail.
         let _ = slot.fetch_update(Relaxed, Relaxed, counted);
-        let index = u8::try_from(kind.index()).unwrap_or(u8::MAX);
-        record.kind.store(index, Relaxed);
+        #[cfg(test)]
+        record.kind.store(kind.index() as u8, Relaxed);
+        let index = u8::try_from(kind.cause().index()).unwrap_or(u8::MAX);
+        record.cause.store(index, Relaxed);
         record.total.fetch_add(1, Relaxed);
     }
 
@@ -101,6 +106,7 @@ impl RecentFailures {
     }
 
     /// Returns the kind of the latest failure, if there is any.
+    #[cfg(all(test, feature = "server"))]
     pub(crate) fn kind(&self) -> Option<ForwardErrorKind> {
         let record = self.0.get()?;
         let index = usize::from(record.kind.load(Relaxed));
@@ -113,17 +119,18 @@ impl RecentFailures {
         self.0.get().map_or(0, |record| record.total.load(Relaxed))
     }
 
-    /// Returns the cause of the latest failure for users.
-    pub(crate) fn cause(&self) -> Option<Arc<str>> {
-        let kind = self.kind()?;
-        // A connection error explains only failures that happened before a response.
-        let may_be_unconnected = matches!(
-            kind,
-            ForwardErrorKind::Request | ForwardErrorKind::RequestTimedOut
-        );
+    /// Returns the cause of the latest failure.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        let index = usize::from(self.0.get()?.cause.load(Relaxed));
+        Cause::ALL.get(index).copied()
+    }
+
+    /// Returns the cause of the latest failure in words: the error of the latest connection attempt, if that was it.
+    pub(crate) fn detail(&self) -> Option<Arc<str>> {
+        let cause = self.cause()?;
         let unconnected = self.0.get()?.unconnected.lock().clone();
-        let unconnected = unconnected.filter(|_| may_be_unconnected);
-        Some(unconnected.unwrap_or_else(|| kind.meaning().into()))
+        let unconnected = unconnected.filter(|_| cause.is_of_connection());
+        Some(unconnected.unwrap_or_else(|| cause.meaning().into()))
     }
 
     /// Returns the change since the last call, if there is any. `answers` is the number of
@@ -161,6 +168,8 @@ impl RecentFailures {
                 began,
                 seconds: array::from_fn(|_| AtomicU64::new(0)),
                 total: AtomicU64::new(0),
+                cause: AtomicU8::new(u8::MAX),
+                #[cfg(test)]
                 kind: AtomicU8::new(u8::MAX),
                 unconnected: Mutex::new(None),
                 seen: Mutex::new(LastLook {
@@ -221,19 +230,23 @@ mod tests {
     async fn the_cause_is_that_of_the_connection_if_there_is_none() {
         let failures = RecentFailures::default();
         failures.connect_failed("refused");
-        assert_eq!(failures.cause(), None, "no request has failed");
-        failures.count(ForwardErrorKind::Request);
-        assert_eq!(failures.cause().as_deref(), Some("refused"));
+        assert_eq!(failures.detail(), None, "no request has failed");
+        let refused = ForwardErrorKind::Request.because(Cause::ConnectionRefused);
+        failures.count(refused);
+        assert_eq!(failures.cause(), Some(Cause::ConnectionRefused));
+        assert_eq!(failures.detail().as_deref(), Some("refused"));
         failures.count(ForwardErrorKind::ResponseBodyDestination);
-        let cut = ForwardErrorKind::ResponseBodyDestination.meaning();
-        assert_eq!(failures.cause().as_deref(), Some(cut));
+        let cut = Cause::ResetWhileResponding;
+        assert_eq!(failures.cause(), Some(cut));
+        assert_eq!(failures.detail().as_deref(), Some(cut.meaning()));
+        // The connection was there before it broke.
         failures.count(ForwardErrorKind::Request);
-        failures.connected();
-        let unanswered = ForwardErrorKind::Request.meaning();
-        assert_eq!(failures.cause().as_deref(), Some(unanswered));
+        let closed = Cause::ResetBeforeResponse;
+        assert_eq!(failures.detail().as_deref(), Some(closed.meaning()));
         failures.connect_failed(&"ü".repeat(MOST_OF_CAUSE + 1));
-        let cause = failures.cause().unwrap();
-        assert_eq!(cause.chars().count(), MOST_OF_CAUSE);
+        failures.count(refused);
+        let detail = failures.detail().unwrap();
+        assert_eq!(detail.chars().count(), MOST_OF_CAUSE);
     }
 
     #[tokio::test(start_paused = true)]

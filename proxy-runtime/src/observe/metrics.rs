@@ -11,7 +11,7 @@ use super::histogram::{Histogram, HistogramCounts, Sample};
 use super::labels::Labels;
 use super::per_worker::{OwnLine, PerWorker};
 use super::series::SeriesTable;
-use crate::error::ForwardErrorKind;
+use crate::error::{Cause, ForwardErrorKind};
 use crate::observe::LoopCounter;
 use crate::observe::Traffic;
 
@@ -244,22 +244,55 @@ impl DestinationMetrics {
     }
 }
 
-/// Errors by kind. Allocated at the first error.
+/// Errors by kind and by cause. Allocated at the first error.
 #[derive(Debug, Default)]
-pub(crate) struct ErrorCounters(OnceLock<Box<[Counter; ForwardErrorKind::ALL.len()]>>);
+pub(crate) struct ErrorCounters(OnceLock<Box<ErrorTable>>);
+
+#[derive(Debug)]
+struct ErrorTable {
+    kinds: [Counter; ForwardErrorKind::ALL.len()],
+    causes: [Counter; Cause::ALL.len()],
+}
+
+impl Default for ErrorTable {
+    fn default() -> Self {
+        Self {
+            kinds: std::array::from_fn(|_| Counter::default()),
+            causes: std::array::from_fn(|_| Counter::default()),
+        }
+    }
+}
 
 impl ErrorCounters {
     /// Counts an error.
     pub(crate) fn increment(&self, kind: ForwardErrorKind) {
-        self.0.get_or_init(Box::default)[kind.index()].increment();
+        let table = self.0.get_or_init(Box::default);
+        table.kinds[kind.index()].increment();
+        table.causes[kind.cause().index()].increment();
+    }
+
+    /// Counts a reply to a client that is no error of forwarding.
+    #[cold]
+    pub(crate) fn replied(&self, cause: Cause) {
+        self.0.get_or_init(Box::default).causes[cause.index()].increment();
+    }
+
+    /// The causes that have occurred, with their numbers.
+    pub(crate) fn causes(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
+        self.0.get().into_iter().flat_map(|table| {
+            Cause::ALL
+                .iter()
+                .map(|cause| (*cause, table.causes[cause.index()].get()))
+                .filter(|(_, count)| *count > 0)
+        })
     }
 
     /// The kinds that have occurred, with their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ForwardErrorKind, u64)> + '_ {
-        self.0.get().into_iter().flat_map(|counters| {
+        self.0.get().into_iter().flat_map(|table| {
             ForwardErrorKind::ALL
                 .iter()
-                .map(|kind| (*kind, counters[kind.index()].get()))
+                .map(|kind| (*kind, table.kinds[kind.index()].get()))
                 .filter(|(_, count)| *count > 0)
         })
     }
@@ -288,6 +321,19 @@ mod tests {
         let found: Vec<_> = errors.iter().filter(|(_, count)| *count == 2).collect();
         assert_eq!(found, [(ForwardErrorKind::RequestTimedOut, 2)]);
         assert_eq!(errors.total(), ForwardErrorKind::ALL.len() as u64 + 1);
+        errors.increment(ForwardErrorKind::Request.because(Cause::ConnectionRefused));
+        errors.replied(Cause::OverLimit);
+        let causes: Vec<_> = errors.causes().collect();
+        assert!(
+            causes.contains(&(Cause::ConnectionRefused, 1)),
+            "{causes:?}"
+        );
+        assert!(causes.contains(&(Cause::OverLimit, 1)), "{causes:?}");
+        assert_eq!(
+            errors.total(),
+            ForwardErrorKind::ALL.len() as u64 + 2,
+            "a reply is no error"
+        );
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) fn after(moment: Instant, wait: Duration) -> Instant {
 pub(crate) struct Deadlines {
     /// The time at which the response must have begun, by the route's `Timeout`.
     pub(crate) head: Option<Instant>,
+    /// True if the whole exchange must have ended by then, and not only have a response.
+    pub(crate) includes_body: bool,
     /// The longest time without progress: the cluster's `ActivityTimeout`.
     pub(crate) activity: Duration,
 }
@@ -30,7 +32,7 @@ impl Deadlines {
     pub(crate) fn due(&self, last: Instant, is_unanswered: bool) -> Instant {
         let idle = after(last, self.activity);
         match self.head {
-            Some(head) if is_unanswered => head.min(idle),
+            Some(head) if is_unanswered || self.includes_body => head.min(idle),
             _ => idle,
         }
     }
@@ -41,7 +43,8 @@ impl Deadlines {
         if after(last, self.activity) <= now {
             return Some(End::Idle);
         }
-        let is_late = is_unanswered && self.head.is_some_and(|head| head <= now);
+        let is_counted = is_unanswered || self.includes_body;
+        let is_late = is_counted && self.head.is_some_and(|head| head <= now);
         is_late.then_some(End::Deadline)
     }
 }
@@ -67,15 +70,20 @@ mod tests {
     async fn it_is_late_when_it_is_due() {
         let begin = Instant::now();
         let at = |secs| begin + Duration::from_secs(secs);
-        for (head, is_unanswered, due, why) in [
-            (None, true, 10, End::Idle),
-            (Some(20), true, 10, End::Idle),
-            (Some(10), true, 10, End::Idle),
-            (Some(5), true, 5, End::Deadline),
-            (Some(5), false, 10, End::Idle),
+        for (head, includes_body, is_unanswered, due, why) in [
+            (None, false, true, 10, End::Idle),
+            (Some(20), false, true, 10, End::Idle),
+            (Some(10), false, true, 10, End::Idle),
+            (Some(5), false, true, 5, End::Deadline),
+            (Some(5), false, false, 10, End::Idle),
+            (None, true, false, 10, End::Idle),
+            (Some(20), true, false, 10, End::Idle),
+            (Some(5), true, true, 5, End::Deadline),
+            (Some(5), true, false, 5, End::Deadline),
         ] {
             let deadlines = Deadlines {
                 head: head.map(at),
+                includes_body,
                 activity: Duration::from_secs(10),
             };
             assert_eq!(deadlines.due(begin, is_unanswered), at(due));
@@ -89,6 +97,7 @@ mod tests {
     async fn the_longest_timeout_does_not_overflow() {
         let deadlines = Deadlines {
             head: None,
+            includes_body: false,
             activity: Duration::MAX,
         };
         assert!(deadlines.due(Instant::now(), true) > Instant::now());

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use crate::error::{ForwardError, ForwardErrorKind};
+use crate::error::{Cause, ForwardError, ForwardErrorKind};
 
 /// The party that the rest of a request waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,26 +53,36 @@ impl End {
         use ForwardErrorKind as Kind;
         match (self, stage) {
             (Self::TooSlow, _) | (Self::Idle, Stage::Client) => {
-                (Kind::RequestBodyClient, StatusCode::REQUEST_TIMEOUT)
+                let kind = Kind::RequestBodyClient.because(Cause::ClientTooSlow);
+                (kind, StatusCode::REQUEST_TIMEOUT)
             }
             // After the head, only the rest of the response is awaited.
             (Self::Idle, _) if !is_unanswered => {
-                (Kind::ResponseBodyDestination, StatusCode::GATEWAY_TIMEOUT)
+                let kind = Kind::ResponseBodyDestination.because(Cause::ActivityTimeout);
+                (kind, StatusCode::GATEWAY_TIMEOUT)
             }
             (Self::Idle, Stage::Destination) => {
-                (Kind::RequestBodyDestination, StatusCode::GATEWAY_TIMEOUT)
+                let kind = Kind::RequestBodyDestination.because(Cause::ActivityTimeout);
+                (kind, StatusCode::GATEWAY_TIMEOUT)
             }
             (Self::Idle | Self::Deadline, _) => {
                 (Kind::RequestTimedOut, StatusCode::GATEWAY_TIMEOUT)
             }
-            (Self::BrokenBody, _) => (Kind::ResponseBodyDestination, StatusCode::BAD_GATEWAY),
+            (Self::BrokenBody, _) => {
+                let kind = Kind::ResponseBodyDestination.because(Cause::MalformedResponse);
+                (kind, StatusCode::BAD_GATEWAY)
+            }
             (Self::Closed, _) if !is_unanswered => {
                 (Kind::ResponseBodyDestination, StatusCode::BAD_GATEWAY)
             }
             (Self::Closed, Stage::Client | Stage::Destination) => {
                 (Kind::RequestBodyDestination, StatusCode::BAD_GATEWAY)
             }
-            (Self::Closed | Self::Malformed, _) => (Kind::Request, StatusCode::BAD_GATEWAY),
+            (Self::Closed, _) => (Kind::Request, StatusCode::BAD_GATEWAY),
+            (Self::Malformed, _) => {
+                let kind = Kind::Request.because(Cause::MalformedResponse);
+                (kind, StatusCode::BAD_GATEWAY)
+            }
             (Self::Unrepresentable, _) => (Kind::ResponseHeaders, StatusCode::BAD_GATEWAY),
         }
     }
@@ -188,6 +198,79 @@ mod tests {
             let (kind, status) = end.verdict(stage, true);
             assert_eq!((kind, status.as_u16()), unanswered, "{end:?} {stage:?}");
             assert_eq!(end.verdict(stage, false).0, cut, "{end:?} {stage:?}");
+        }
+    }
+
+    #[test]
+    fn each_end_has_its_cause() {
+        for (end, stage, unanswered, cut) in [
+            (
+                End::Idle,
+                Stage::Done,
+                Cause::HeaderTimeout,
+                Cause::ActivityTimeout,
+            ),
+            (
+                End::Idle,
+                Stage::Client,
+                Cause::ClientTooSlow,
+                Cause::ClientTooSlow,
+            ),
+            (
+                End::Idle,
+                Stage::Destination,
+                Cause::ActivityTimeout,
+                Cause::ActivityTimeout,
+            ),
+            (
+                End::Deadline,
+                Stage::Done,
+                Cause::HeaderTimeout,
+                Cause::HeaderTimeout,
+            ),
+            (
+                End::TooSlow,
+                Stage::Client,
+                Cause::ClientTooSlow,
+                Cause::ClientTooSlow,
+            ),
+            (
+                End::Closed,
+                Stage::Done,
+                Cause::ResetBeforeResponse,
+                Cause::ResetWhileResponding,
+            ),
+            (
+                End::Closed,
+                Stage::Destination,
+                Cause::ResetWhileSending,
+                Cause::ResetWhileResponding,
+            ),
+            (
+                End::Malformed,
+                Stage::Done,
+                Cause::MalformedResponse,
+                Cause::MalformedResponse,
+            ),
+            (
+                End::BrokenBody,
+                Stage::Done,
+                Cause::MalformedResponse,
+                Cause::MalformedResponse,
+            ),
+            (
+                End::Unrepresentable,
+                Stage::Done,
+                Cause::MalformedResponse,
+                Cause::MalformedResponse,
+            ),
+        ] {
+            let of = |is_unanswered| end.verdict(stage, is_unanswered).0.cause();
+            assert_eq!(
+                (of(true), of(false)),
+                (unanswered, cut),
+                "{end:?} {stage:?}"
+            );
         }
     }
 }

@@ -31,6 +31,12 @@ impl SharedProgress {
         }
     }
 
+    /// Ends the exchange at this time, whatever its progress.
+    pub(crate) fn ending_at(mut self, end: Option<Instant>) -> Self {
+        self.activity = self.activity.ending_at(end);
+        self
+    }
+
     /// The count of requests in flight at the destination.
     pub(crate) fn in_flight(&self) -> &InFlight {
         &self.in_flight
@@ -60,7 +66,7 @@ impl UploadStatus {
 
     /// Records why the upload failed. The first reason counts.
     pub(crate) fn fail(&self, kind: ForwardErrorKind, status: StatusCode) {
-        let _ = self.failure.set((kind, status));
+        let _ = self.failure.set((kind.told(status), status));
     }
 
     /// The error of the upload, if it failed.
@@ -79,7 +85,9 @@ impl UploadStatus {
     #[cold]
     pub(crate) fn cut(&self, end: End) -> ForwardErrorKind {
         match self.failure.get() {
-            Some((ForwardErrorKind::RequestCanceled, _)) => ForwardErrorKind::ResponseBodyCanceled,
+            Some((kind, _)) if *kind == ForwardErrorKind::RequestCanceled => {
+                ForwardErrorKind::ResponseBodyCanceled.because(kind.cause())
+            }
             Some((kind, _)) => *kind,
             None => end.verdict(self.stage(), false).0,
         }

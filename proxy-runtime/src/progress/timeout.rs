@@ -19,6 +19,8 @@ use crate::progress::{Deadlines, End, after};
 pub(crate) struct Activity {
     timeout: Duration,
     start: Instant,
+    /// The time at which the exchange must have ended, whatever its progress.
+    end: Option<Instant>,
     /// The time of the last progress, in nanoseconds after `start`.
     last: AtomicU64,
 }
@@ -29,8 +31,19 @@ impl Activity {
         Self {
             timeout,
             start,
+            end: None,
             last: AtomicU64::new(0),
         }
+    }
+
+    /// Ends the exchange at this time, whatever its progress.
+    pub(crate) fn ending_at(self, end: Option<Instant>) -> Self {
+        Self { end, ..self }
+    }
+
+    /// Returns true if the exchange ends for its whole length, and not for a lack of progress.
+    pub(crate) fn is_over(&self) -> bool {
+        self.end.is_some_and(|end| end <= Instant::now())
     }
 
     /// Records progress now.
@@ -54,7 +67,8 @@ impl Activity {
 
     /// The time at which the exchange times out without further progress.
     pub(crate) fn deadline(&self) -> Instant {
-        after(self.last(), self.timeout)
+        let idle = after(self.last(), self.timeout);
+        self.end.map_or(idle, |end| end.min(idle))
     }
 }
 
@@ -80,6 +94,7 @@ impl<'a> HeadTimer<'a> {
             activity,
             deadlines: Deadlines {
                 head,
+                includes_body: false,
                 activity: activity.timeout,
             },
             ticket: Ticket::default(),

@@ -35,6 +35,7 @@ type Label<'a> = (&'static str, &'a str);
 /// | `http_client_request_duration_seconds` | histogram | `cluster`, and those of HTTP below |
 /// | `http_server_active_requests` | gauge | |
 /// | `proxy_errors_total` | counter | `cluster`, `error_type` |
+/// | `proxy_failures_total` | counter | `cluster`, `cause`, `side` |
 /// | `proxy_config_generation` | gauge | |
 /// | `proxy_config_reload_total` | counter | `result` |
 /// | `proxy_policy_decisions_total` | counter | `kind`, `policy`, `outcome` |
@@ -58,7 +59,7 @@ type Label<'a> = (&'static str, &'a str);
 /// Names follow the conventions of OpenTelemetry for HTTP where they exist. Unknown methods are
 /// `_OTHER`. Per route and cluster there are at most 64 combinations of method, version and status;
 /// further ones are counted as `_OTHER`. Series of removed routes, clusters and destinations are
-/// removed as well.
+/// removed as well. A destination that was not used yet has its health alone.
 #[derive(Clone, Debug)]
 pub struct ProxyCollector {
     shared: Arc<Shared>,
@@ -212,6 +213,28 @@ impl Page<'_, '_> {
                 count(&mut family, &labels, &errors)?;
             }
         }
+        self.causes()
+    }
+
+    fn causes(&mut self) -> fmt::Result {
+        let (shared, generation) = (self.shared, self.generation);
+        let help =
+            "Failed requests and rejections by their cause, and the side that is responsible.";
+        let mut family = self.family("proxy_failures", help, MetricType::Counter)?;
+        let unrouted = ("", &shared.metrics().errors);
+        let clusters = generation
+            .clusters()
+            .map(|(cluster, state)| (cluster.id().as_str(), &state.live().metrics().errors));
+        for (cluster, errors) in std::iter::once(unrouted).chain(clusters) {
+            for (cause, failures) in errors.causes() {
+                let labels = [
+                    ("cluster", cluster),
+                    ("cause", cause.as_str()),
+                    ("side", cause.side().as_str()),
+                ];
+                count(&mut family, &labels, &failures)?;
+            }
+        }
         Ok(())
     }
 
@@ -249,24 +272,16 @@ impl Page<'_, '_> {
     }
 
     fn destinations(&mut self) -> fmt::Result {
-        self.destination_gauges(
-            "proxy_destination_health",
-            "1: its health checks found it healthy; -1: unhealthy; 0: nothing is known.",
-            |cluster, destination| match destination.overall_health(cluster) {
-                Health::Healthy => 1,
-                Health::Unhealthy => -1,
-                Health::Unknown => 0,
-            },
-        )?;
+        self.health()?;
         self.destination_gauges(
             "proxy_destination_inflight",
             "Requests in flight at the destination.",
-            |_, destination| i64::from(destination.in_flight()),
+            |destination| i64::from(destination.in_flight()),
         )?;
         self.destination_gauges(
             "proxy_pool_connections",
             "Open connections to the destination, used and idle.",
-            |_, destination| destination.metrics().open_connections.get(),
+            |destination| destination.metrics().open_connections.get(),
         )?;
         self.destination_counters(
             "proxy_destination_requests",
@@ -299,7 +314,7 @@ impl Page<'_, '_> {
         let generation = self.generation;
         let help = "Connections to the destination that were opened, or could not be.";
         let mut family = self.family("proxy_pool_connects", help, MetricType::Counter)?;
-        each_destination(generation, |labels, _, destination| {
+        each_used_destination(generation, |labels, destination| {
             let metrics = destination.metrics();
             for (result, counter) in [
                 ("success", &metrics.connects),
@@ -313,16 +328,30 @@ impl Page<'_, '_> {
         })
     }
 
+    fn health(&mut self) -> fmt::Result {
+        let generation = self.generation;
+        let help = "1: its health checks found it healthy; -1: unhealthy; 0: nothing is known.";
+        let mut family = self.family("proxy_destination_health", help, MetricType::Gauge)?;
+        each_destination(generation, |labels, cluster, destination| {
+            let health: i64 = match destination.overall_health(cluster) {
+                Health::Healthy => 1,
+                Health::Unhealthy => -1,
+                Health::Unknown => 0,
+            };
+            gauge(&mut family, &labels, &health)
+        })
+    }
+
     fn destination_gauges(
         &mut self,
         name: &'static str,
         help: &'static str,
-        value: impl Fn(&Cluster, &DestinationState) -> i64,
+        value: impl Fn(&DestinationState) -> i64,
     ) -> fmt::Result {
         let generation = self.generation;
         let mut family = self.family(name, help, MetricType::Gauge)?;
-        each_destination(generation, |labels, cluster, destination| {
-            gauge(&mut family, &labels, &value(cluster, destination))
+        each_used_destination(generation, |labels, destination| {
+            gauge(&mut family, &labels, &value(destination))
         })
     }
 
@@ -337,7 +366,7 @@ impl Page<'_, '_> {
         let mut family = self
             .encoder
             .encode_descriptor(name, help, unit, MetricType::Counter)?;
-        each_destination(generation, |labels, _, destination| {
+        each_used_destination(generation, |labels, destination| {
             count(&mut family, &labels, &value(destination))
         })
     }
@@ -350,6 +379,23 @@ impl Page<'_, '_> {
     ) -> Result<MetricEncoder<'_>, fmt::Error> {
         self.encoder.encode_descriptor(name, help, None, r#type)
     }
+}
+
+/// Like [`each_destination`], for those that were used since they were added.
+fn each_used_destination(
+    generation: &Generation,
+    mut each: impl FnMut([Label<'_>; 2], &DestinationState) -> fmt::Result,
+) -> fmt::Result {
+    each_destination(generation, |labels, _, destination| {
+        let metrics = destination.metrics();
+        let is_used = metrics.requests() > 0
+            || metrics.connects.get() > 0
+            || metrics.connect_failures.get() > 0;
+        match is_used {
+            true => each(labels, destination),
+            false => Ok(()),
+        }
+    })
 }
 
 /// Calls `each` with the labels of every destination, its cluster, and its state.

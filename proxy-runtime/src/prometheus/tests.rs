@@ -61,6 +61,11 @@ fn what_was_counted_is_exposed() {
             "no `{line}` in:\n{text}"
         );
     }
+    // What was not used has one series.
+    let of_other = text
+        .lines()
+        .filter(|line| line.contains(r#"destination="b""#));
+    assert_eq!(of_other.count(), 1, "{text}");
 }
 
 #[test]

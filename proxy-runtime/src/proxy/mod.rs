@@ -1,5 +1,6 @@
 //! The proxy handle of a program.
 
+mod changes;
 mod found;
 mod history;
 mod service;
@@ -16,6 +17,7 @@ use crate::affinity::AffinityKeys;
 use crate::health::Health;
 use crate::observe::targets;
 
+pub use self::changes::{ClusterChange, ClusterChanges};
 pub(crate) use self::found::FoundRoute;
 pub use self::history::{PastChange, PublishOutcome};
 pub use self::service::ProxyService;
@@ -142,6 +144,11 @@ impl Proxy {
     /// A channel with the number of the active generation, updated by each new one.
     pub fn generations(&self) -> watch::Receiver<u64> {
         self.shared.generations()
+    }
+
+    /// The changes of clusters by later configurations, beginning with the clusters that are there.
+    pub fn cluster_changes(&self) -> ClusterChanges {
+        ClusterChanges::new(Arc::clone(&self.shared))
     }
 
     /// The last configurations, the latest first: at most 20, including rejected ones.

@@ -115,9 +115,11 @@ impl ResponseDownload {
             self.progress.activity.touch();
         }
         ready!(self.idle.poll_expired(cx, &self.progress.activity));
-        Poll::Ready(Some(Err(
-            self.broken(End::Idle, &"nothing came for too long")
-        )))
+        let (end, reason) = match self.progress.activity.is_over() {
+            true => (End::Deadline, "it takes longer than the route's timeout"),
+            false => (End::Idle, "nothing came for too long"),
+        };
+        Poll::Ready(Some(Err(self.broken(end, &reason))))
     }
 
     fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<NextFrame> {

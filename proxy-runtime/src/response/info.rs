@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proxy_model::{ClusterId, DestinationId, RouteId};
 
-use crate::error::ForwardErrorKind;
+use crate::error::{Cause, ForwardErrorKind};
 use crate::progress::ClientReadLimit;
 
 /// What became of a request, as far as it is known when the response begins. It is in the response's extensions.
@@ -16,6 +16,8 @@ pub struct ExchangeInfo {
     pub(crate) destination: Option<DestinationId>,
     pub(crate) upstream: Option<SocketAddr>,
     pub(crate) error: Option<ForwardErrorKind>,
+    /// The cause of a reply that is no error of forwarding.
+    pub(crate) reply: Option<Cause>,
     pub(crate) time_to_head: Option<Duration>,
     /// What the server is told of a client that takes nothing.
     #[cfg_attr(
@@ -50,6 +52,12 @@ impl ExchangeInfo {
     /// [`ProxyBody::on_end`](crate::response::ProxyBody::on_end).
     pub fn error(&self) -> Option<ForwardErrorKind> {
         self.error
+    }
+
+    /// The cause of the error, or of a reply in place of a destination's response that is an error: a policy has
+    /// rejected the request, or no route matches it.
+    pub fn cause(&self) -> Option<Cause> {
+        self.error.map(ForwardErrorKind::cause).or(self.reply)
     }
 
     /// From the pick of the destination to the head of its response.

@@ -9,7 +9,7 @@ use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
 
 use crate::cluster::ClusterState;
-use crate::error::ForwardErrorKind;
+use crate::error::{Cause, ForwardErrorKind};
 use crate::exchange::{Count, Ledger, RequestMetrics};
 use crate::live::{ClusterLive, DestinationState, PassiveRule};
 use crate::observe::{
@@ -32,6 +32,7 @@ pub(crate) struct ExchangeRecorder {
     count: Count,
     upstream: Option<SocketAddr>,
     time_to_head: Option<Duration>,
+    reply: Option<Cause>,
     read_timeout: Option<ClientReadLimit>,
     /// None for an attempt, which is part of a request that is counted.
     _active: Option<SplitGuard>,
@@ -156,6 +157,7 @@ impl ExchangeRecorder {
             count: Count::new(method, version, Instant::now()),
             upstream: None,
             time_to_head: None,
+            reply: None,
             read_timeout: None,
             _active: active,
         })
@@ -234,6 +236,15 @@ impl ExchangeRecorder {
         self.count.told(status);
     }
 
+    /// A reply in place of a destination's response has this cause.
+    #[cold]
+    pub(crate) fn replied(&mut self, cause: Option<Cause>) {
+        if let Some(cause) = cause {
+            self.reply = Some(cause);
+            self.request_metrics.errors().replied(cause);
+        }
+    }
+
     /// What is known so far, for logs.
     pub(crate) fn info(&self, error: Option<ForwardErrorKind>) -> ExchangeInfo {
         let route = self.request_metrics.route().cloned();
@@ -242,6 +253,7 @@ impl ExchangeRecorder {
             return ExchangeInfo {
                 route,
                 error,
+                reply: self.reply.or(last.reply),
                 ..last
             };
         }
@@ -251,6 +263,7 @@ impl ExchangeRecorder {
             destination: self.request_metrics.destination().map(|d| d.id().clone()),
             upstream: self.upstream,
             error,
+            reply: self.reply,
             time_to_head: self.time_to_head,
             read_timeout: self.read_timeout.clone(),
         };

@@ -14,8 +14,8 @@ use crate::affinity::{Affinities, ClusterAffinity};
 use crate::balance::Balancers;
 use crate::cluster::{ClusterRules, ClusterState, PickContext};
 use crate::extensions::Extensions;
-use crate::health::PassivePolicies;
-use crate::live::{ClientKey, ClusterLive, DestinationState, PassiveRule};
+use crate::health::{AvailabilityPolicies, PassivePolicies};
+use crate::live::{AvailabilityRule, ClientKey, ClusterLive, DestinationState, PassiveRule};
 
 /// Extensions that the program registered, by the names that configurations use.
 #[derive(Debug, Default)]
@@ -23,6 +23,7 @@ pub(crate) struct Registered {
     pub(crate) balancers: Balancers,
     pub(crate) affinities: Affinities,
     pub(crate) passive_policies: PassivePolicies,
+    pub(crate) availability_policies: AvailabilityPolicies,
     pub(crate) extensions: Extensions,
 }
 
@@ -258,14 +259,17 @@ fn rules(
         &context.affinity_keys,
     );
     let passive = PassiveRule::of(cluster, &registered.passive_policies, live);
-    match (balancer, affinity, passive) {
-        (Ok(balancer), Ok(affinity), Ok(passive)) => Ok(ClusterRules {
+    let availability = registered.availability_policies.resolve(cluster);
+    match (balancer, affinity, passive, availability) {
+        (Ok(balancer), Ok(affinity), Ok(passive), Ok(availability)) => Ok(ClusterRules {
             balancer,
+            availability: availability.map(AvailabilityRule),
             affinity: affinity.map(Arc::new),
             passive,
         }),
-        (balancer, affinity, passive) => {
-            let problems = [balancer.err(), affinity.err(), passive.err()];
+        (balancer, affinity, passive, availability) => {
+            let checks = (passive.err(), availability.err());
+            let problems = [balancer.err(), affinity.err(), checks.0, checks.1];
             Err(problems.into_iter().flatten().collect())
         }
     }

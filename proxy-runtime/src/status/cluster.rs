@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::failing::Failing;
 use super::latency::Latency;
-use super::{ErrorCounts, add_seconds, error_counts};
+use super::{ErrorCounts, add_seconds, cause_counts, error_counts};
 use crate::cluster::ClusterState;
 use crate::health::Health;
 use crate::live::{DestinationState, Ineligible};
@@ -39,6 +39,8 @@ pub struct ClusterStatus {
     pub latency: Option<Latency>,
     /// Errors since the cluster was added.
     pub errors: ErrorCounts,
+    /// Causes of errors, and of replies by policies, since the cluster was added.
+    pub causes: ErrorCounts,
     /// Recent failures, of the last 30 seconds; `None` without any.
     pub failing: Option<Failing>,
     /// The destinations in the order of the configuration.
@@ -93,6 +95,8 @@ pub struct DestinationStatus {
     pub latency: Option<Latency>,
     /// Errors since the destination was added.
     pub errors: ErrorCounts,
+    /// Causes of errors since the destination was added.
+    pub causes: ErrorCounts,
     /// Failures of the last 30 seconds that the destination caused; `None` without any.
     pub failing: Option<Failing>,
     /// Bytes of request bodies sent to the destination.
@@ -154,6 +158,7 @@ impl ClusterStatus {
             per_second,
             latency: Latency::of(&latency),
             errors: error_counts(&state.live().metrics().errors),
+            causes: cause_counts(&state.live().metrics().errors),
             failing: Failing::of_cluster(state, available, &failing),
             destinations,
         }
@@ -211,6 +216,7 @@ impl DestinationStatus {
             per_second: live.traffic().per_second(),
             latency: last_minute.and_then(Latency::of),
             errors: error_counts(&metrics.errors),
+            causes: cause_counts(&metrics.errors),
             failing: Failing::of_destination(live),
             bytes_sent: metrics.bytes_sent(),
             bytes_received: metrics.bytes_received(),

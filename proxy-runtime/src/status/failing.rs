@@ -4,7 +4,7 @@ use proxy_model::compiled::Cluster;
 use serde::Serialize;
 
 use crate::cluster::ClusterState;
-use crate::error::ForwardErrorKind;
+use crate::error::Cause;
 use crate::live::DestinationState;
 use crate::observe::{RECENT, RecentFailures};
 
@@ -19,8 +19,10 @@ pub struct Failing {
     pub failures: u64,
     /// Number of all requests, including those in progress.
     pub requests: u64,
-    /// The cause of the latest failure, with nested causes.
-    pub cause: String,
+    /// The cause of the latest failure.
+    pub cause: Cause,
+    /// The same in words: for connections the error of the latest attempt, with nested causes.
+    pub detail: String,
     /// Number of destinations with failures, for a cluster.
     pub destinations: usize,
 }
@@ -41,7 +43,8 @@ impl Failing {
             failures: failed,
             // A request that fails now may have begun before the window.
             requests: requests.max(failed),
-            cause: failures.cause()?.to_string(),
+            cause: failures.cause()?,
+            detail: failures.detail()?.to_string(),
             destinations,
         })
     }
@@ -60,8 +63,7 @@ impl Failing {
     ) -> Option<Self> {
         let own = &state.live().metrics().failures;
         // Failures for lack of a destination no longer matter once one is available.
-        let is_over =
-            available > 0 && own.kind() == Some(ForwardErrorKind::NoAvailableDestinations);
+        let is_over = available > 0 && own.cause().is_some_and(Cause::is_of_lack);
         let own = Self::new(own, 0, 0).filter(|_| !is_over);
         let failing = destinations.iter().flatten();
         let worst = own
@@ -77,7 +79,8 @@ impl Failing {
         Some(Self {
             failures,
             requests: requests.max(failures),
-            cause: worst.cause.clone(),
+            cause: worst.cause,
+            detail: worst.detail.clone(),
             destinations: failing.count(),
         })
     }

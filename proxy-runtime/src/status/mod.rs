@@ -29,13 +29,20 @@ use proxy_model::ClusterId;
 use crate::observe::ErrorCounters;
 use crate::proxy::Proxy;
 
-/// Number of errors by the name of their kind.
+/// Number of errors by the name of their kind, or of their cause.
 pub(crate) type ErrorCounts = BTreeMap<&'static str, u64>;
 
 fn error_counts(counters: &ErrorCounters) -> ErrorCounts {
     counters
         .iter()
         .map(|(kind, count)| (kind.as_str(), count))
+        .collect()
+}
+
+fn cause_counts(counters: &ErrorCounters) -> ErrorCounts {
+    counters
+        .causes()
+        .map(|(cause, count)| (cause.as_str(), count))
         .collect()
 }
 

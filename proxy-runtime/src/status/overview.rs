@@ -4,7 +4,7 @@ use discovery_core::Timestamp;
 use serde::Serialize;
 
 use super::cluster::last_minute;
-use super::{ErrorCounts, Failing, Latency, error_counts};
+use super::{ErrorCounts, Failing, Latency, cause_counts, error_counts};
 use crate::health::Health;
 use crate::observe::HistogramCounts;
 use crate::proxy::Shared;
@@ -43,6 +43,8 @@ pub struct Overview {
     pub latency: Option<Latency>,
     /// Errors of requests that reached no cluster.
     pub errors: ErrorCounts,
+    /// Causes of these errors.
+    pub causes: ErrorCounts,
 }
 
 impl Overview {
@@ -68,6 +70,7 @@ impl Overview {
                 .sum(),
             latency: None,
             errors: error_counts(&shared.metrics().errors),
+            causes: cause_counts(&shared.metrics().errors),
         };
         let mut latency = HistogramCounts::default();
         for (cluster, state) in generation.clusters() {

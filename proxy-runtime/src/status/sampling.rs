@@ -3,6 +3,7 @@
 use proxy_model::{ClusterId, DestinationId};
 use tracing::{info, warn};
 
+use crate::error::Cause;
 use crate::observe::Traffic;
 use crate::observe::{BUSY, RecentFailures, Turn, targets};
 use crate::state::Generation;
@@ -98,13 +99,16 @@ fn report(
             target: targets::UPSTREAM,
             cluster,
             destination,
-            cause = failures.cause().as_deref(),
+            cause = failures.cause().map(Cause::as_str),
+            detail = failures.detail().as_deref(),
+            failed = failures.recent(),
             "requests fail",
         ),
         Turn::Works(after) => info!(
             target: targets::UPSTREAM,
             cluster,
             destination,
+            cause = failures.cause().map(Cause::as_str),
             after_s = after.as_secs(),
             "requests work again",
         ),
@@ -183,14 +187,14 @@ mod reports {
         let (log, _guard) = Log::start();
         for _ in 0..3 {
             failures.connect_failed("refused");
-            failures.count(ForwardErrorKind::Request);
+            failures.count(ForwardErrorKind::Request.because(Cause::ConnectionRefused));
             sample(&generation).await;
             advance(Duration::from_secs(1)).await;
         }
         let lines = log.take(targets::UPSTREAM);
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert_eq!(lines[0].level, Level::WARN);
-        for told in ["c", "d", "refused"] {
+        for told in ["c", "d", "refused", "connection_refused"] {
             assert!(
                 lines[0].fields.contains(&format!("={told}"))
                     || lines[0].fields.contains(&format!("=\"{told}\"")),

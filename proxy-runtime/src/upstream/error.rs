@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::http1::Http1Error;
 use super::web_proxy::WebProxyError;
+use crate::error::is_of_machine;
 use crate::progress::OutgoingBody;
 use crate::retry::{Came, Sent};
 
@@ -61,17 +62,6 @@ impl ConnectError {
             Self::Saturated | Self::Unsupported(_) => false,
         }
     }
-}
-
-/// Returns true if this machine has run out of descriptors, ports or memory.
-fn is_of_machine(error: &io::Error) -> bool {
-    // ENFILE and EMFILE.
-    const FILES: [i32; 2] = [23, 24];
-    let kinds = [io::ErrorKind::AddrNotAvailable, io::ErrorKind::OutOfMemory];
-    kinds.contains(&error.kind())
-        || error
-            .raw_os_error()
-            .is_some_and(|code| FILES.contains(&code))
 }
 
 /// The reason why an exchange over a connection failed.

@@ -22,6 +22,7 @@
 //! of an idle HTTP/1.1 connection by the destination is noticed at its next use, or by the pool's sweep every two
 //! seconds.
 
+mod cause;
 mod connect;
 mod connection_request;
 #[cfg(feature = "tls")]

@@ -82,7 +82,7 @@ pub(super) fn action(
             value: true,
         })),
     };
-    if route.timeout().is_some() {
+    if route.timeout().is_some() && !route.timeout_includes_body() {
         report.differs(
             "Timeout",
             "Envoy's timeout ends with the last byte of the response, not with its head",

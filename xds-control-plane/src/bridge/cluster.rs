@@ -39,7 +39,7 @@ pub(super) fn cluster(
         circuit_breakers: cluster.upstream().max_connections().map(per_host),
         common_lb_config: Some(CommonLbConfig {
             healthy_panic_threshold: Some(Percent {
-                value: panic_threshold(cluster.availability()),
+                value: panic_threshold(cluster, report),
             }),
             ..CommonLbConfig::default()
         }),
@@ -122,12 +122,19 @@ fn per_host(connections: u32) -> CircuitBreakers {
 }
 
 /// The share of healthy destinations, in percent, below which all are used.
-fn panic_threshold(policy: AvailabilityPolicy) -> f64 {
-    match policy {
+fn panic_threshold(cluster: &Cluster, report: &mut Report<'_>) -> f64 {
+    match cluster.availability() {
         // The value is below the share of one of any number of destinations: all are used if none is
         // healthy.
         AvailabilityPolicy::HealthyOrPanic => 0.000_1,
         AvailabilityPolicy::HealthyAndUnknown => 0.0,
+        AvailabilityPolicy::Custom(name) => {
+            report.differs(
+                "HealthCheck/AvailableDestinationsPolicy",
+                format!("Envoy does not have the program's `{name}`; unhealthy ones are left out"),
+            );
+            0.0
+        }
     }
 }
 

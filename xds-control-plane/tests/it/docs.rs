@@ -160,6 +160,32 @@ async fn the_bootstrap_is_one_that_envoy_takes() {
     peers::output(command).await.expect_success();
 }
 
+/// Each acknowledgement would carry the node with the extensions of its Envoy otherwise: 61 KB.
+#[test]
+fn bootstraps_of_all_pages_send_the_node_once() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let mut seen = 0;
+    for page in std::fs::read_dir(folder).unwrap() {
+        let path = page.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for block in text
+            .split("```")
+            .filter(|block| block.contains("ads_config:"))
+        {
+            seen += 1;
+            assert!(
+                block.contains("set_node_on_first_message_only: true"),
+                "{}: {block}",
+                path.display()
+            );
+        }
+    }
+    assert!(seen >= 2, "{seen} bootstraps");
+}
+
 #[tokio::test]
 async fn every_option_of_every_command_exists() {
     let mut seen = 0;

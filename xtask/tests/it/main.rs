@@ -5,3 +5,4 @@ mod dependency_policy;
 mod module_direction;
 mod publishable;
 mod source_policy;
+mod yarp_cases;

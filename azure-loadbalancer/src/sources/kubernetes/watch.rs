@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use discovery_core::Backoff;
 use http::{Request, Response};
 use http_body::Body;
 use http_body_util::BodyExt;
@@ -315,9 +316,9 @@ where
     }
 
     fn pause(&mut self) {
-        let wait = self.options.first_wait * 2_u32.saturating_pow(self.failures.min(10));
-        let wait = wait.min(LONGEST_WAIT).mul_f64(0.5 + fastrand::f64() / 2.0);
         self.failures = self.failures.saturating_add(1);
+        let backoff = Backoff::new(self.options.first_wait, LONGEST_WAIT);
+        let wait = backoff.wait(self.failures, fastrand::f64());
         self.retry_at = Some(Instant::now() + wait);
     }
 }

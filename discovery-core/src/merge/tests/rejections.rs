@@ -102,6 +102,27 @@ impl ConfigFilter for Repair {
     }
 }
 
+/// Each configuration that is rejected as a whole counts once, however often the others change meanwhile.
+#[tokio::test(start_paused = true)]
+async fn each_rejection_is_counted_once() {
+    let good = simple(&[("good", "c")], &[("c", "http://c")]);
+    let file = provider("file", good.clone());
+    let other = provider("other", simple(&[], &[("o", "http://1")]));
+    let merged = Merge::new()
+        .provider(file.clone())
+        .provider(other.clone())
+        .start();
+    assert_eq!(ready(&merged).await.rejections, 0);
+    file.update(half_bad());
+    assert_eq!(settled(&merged).await.rejections, 1);
+    other.update(simple(&[], &[("o", "http://2")]));
+    assert_eq!(settled(&merged).await.rejections, 1);
+    file.update(good);
+    assert_eq!(settled(&merged).await.rejections, 1);
+    file.update(half_bad());
+    assert_eq!(settled(&merged).await.rejections, 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_filter_repairs_a_broken_route() {
     let merged = Merge::new()

@@ -473,7 +473,7 @@ proptest! {
                     prop_assert_eq!(cluster.destinations.len(), 1);
                 }
             }
-            for service in &settled.quarantined {
+            for service in &settled.outcome.quarantined {
                 prop_assert_eq!(service.last_known_good.is_some(), service.destinations.is_some());
             }
             let compiled = proxy_model::Snapshot::compile(settled.config, &CompileOptions::default());

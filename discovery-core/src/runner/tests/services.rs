@@ -282,17 +282,17 @@ proptest! {
             let settled = registry.answer(answer, &[], Instant::now());
 
             let listed = acts.iter().filter(|act| !matches!(act, Act::Absent)).count();
-            prop_assert_eq!(settled.services.len(), listed);
+            prop_assert_eq!(settled.outcome.services.len(), listed);
             prop_assert!(settled.config.clusters.len() <= listed);
             for (i, act) in acts.iter().enumerate() {
                 if matches!(act, Act::NotEnabled) {
-                    let report = settled.services.iter().find(|s| *s.name == *format!("s{i}"));
+                    let report = settled.outcome.services.iter().find(|s| *s.name == *format!("s{i}"));
                     prop_assert_eq!(&report.unwrap().outcome, &ServiceOutcome::NotEnabled);
                 }
                 let Act::Good(version) = act else { continue };
                 let contested = acts.iter().enumerate().any(|(j, other)| {
                     j != i && matches!(other, Act::Claims(claimed) if usize::from(*claimed) == i)
-                }) || settled.quarantined.iter().any(|q| q.last_known_good.is_some());
+                }) || settled.outcome.quarantined.iter().any(|q| q.last_known_good.is_some());
                 if !contested {
                     let cluster = &settled.config.clusters[&ClusterId::new(format!("s{i}"))];
                     let address = format!("http://s{i}-{version}");

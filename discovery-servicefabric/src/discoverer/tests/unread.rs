@@ -425,6 +425,34 @@ async fn a_second_attempt_has_a_time_of_its_own_for_what_is_not_slow() {
     assert!(took <= Duration::from_secs(20 + 2 * 11), "{took:?}");
 }
 
+/// At the start partitions that hang take all places, and the others are slower than what is left of the time. They
+/// are read as soon as those that hang are left alone.
+#[tokio::test(start_paused = true)]
+async fn partitions_that_hang_at_the_start_leave_no_service_out() {
+    const HANGING: usize = 8;
+    let ids: Vec<_> = (0..12).map(|at| format!("p{at:02}")).collect();
+    let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+    let cluster = divided(&ids);
+    let (hanging, slow) = ids.split_at(HANGING);
+    for id in hanging {
+        cluster.slow(&format!("replicas {id}"), Duration::from_secs(60));
+    }
+    for id in slow {
+        cluster.slow(&format!("replicas {id}"), Duration::from_secs(2));
+    }
+    // Those of another service, so that the cycle is an answer.
+    cluster.edit(|contents| {
+        contents.stateful("fabric:/A/Other", "S", [("o", vec![(1, "https://o:1")])]);
+    });
+    let options = apart().with_max_concurrent_calls(HANGING);
+    let running = Running::start(&with_options(&cluster, options));
+    minutes(6).await;
+    let found = db(&running);
+    for id in slow {
+        assert_eq!(found.get(*id).map(Vec::len), Some(1), "{id}: {found:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_service_of_which_no_partition_can_be_read_is_not_read() {
     let cluster = divided(&["p1", "p2"]);

@@ -199,6 +199,7 @@ fn every_label_of_a_route() {
         ("YARP.Routes.My_Route-1.Timeout", "5s"),
         ("YARP.Routes.My_Route-1.MaxRequestBodySize", "-1"),
         ("YARP.Routes.My_Route-1.StrictPaths", "true"),
+        ("YARP.Routes.My_Route-1.TimeoutIncludesBody", "true"),
         ("YARP.Routes.My_Route-1.Filters", "first, second"),
         ("YARP.Routes.My_Route-1.Layers", "outer"),
     ]);
@@ -212,7 +213,7 @@ fn every_label_of_a_route() {
             ],
             "QueryParameters": [{ "Name": "q", "Values": ["1"], "Mode": "Contains", "IsCaseSensitive": true }],
         },
-        "Order": 2, "MaxRequestBodySize": -1, "StrictPaths": true, "Timeout": "00:00:05",
+        "Order": 2, "MaxRequestBodySize": -1, "StrictPaths": true, "Timeout": "00:00:05", "TimeoutIncludesBody": true,
         "AuthorizationPolicy": "Default", "CorsPolicy": "Disable", "RateLimiterPolicy": "Disable",
         "Metadata": { "x.y": "z" },
         // By number, independent of the order of the labels.

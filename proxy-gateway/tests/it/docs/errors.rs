@@ -7,7 +7,7 @@ use discovery_core::{
     DiscoverError, DiscoveredService, Discoverer, Discovery, Runner, ServiceOutcome,
 };
 use proxy_model::config::DestinationConfig;
-use proxy_runtime::ForwardErrorKind;
+use proxy_runtime::{Cause, ForwardErrorKind};
 
 use crate::common::{ConfigFile, output};
 use crate::docs::keys::is_marked_not_yet;
@@ -59,6 +59,20 @@ fn every_error_is_explained_and_no_other() {
     assert!(contradicted.is_empty(), "{contradicted:?} may well occur");
 }
 
+#[test]
+fn the_table_of_causes_is_that_of_the_code() {
+    let page = page("troubleshooting.md");
+    let rows = page.table("Causes", "cause").rows.iter();
+    let listed: Vec<_> = rows
+        .map(|row| (code(&row[0])[0].to_owned(), row[1].clone(), row[2].clone()))
+        .collect();
+    let causes = Cause::ALL.iter().map(|cause| {
+        let (name, side) = (cause.as_str().to_owned(), cause.side().as_str().to_owned());
+        (name, side, format!("{}.", cause.meaning()))
+    });
+    assert_eq!(listed, causes.collect::<Vec<_>>());
+}
+
 /// A configuration with all parts that this version accepts and does not honour.
 const NOT_HONOURED: &str = r#"{ "ReverseProxy": {
     "Routes": { "r": {
@@ -95,7 +109,7 @@ async fn what_is_not_honoured_is_listed_and_marked() {
     let table = page
         .tables
         .iter()
-        .find(|table| table.header == ["key", "what happens"]);
+        .find(|table| table.header == ["key", "what happens", "why"]);
     let listed = table
         .unwrap()
         .rows

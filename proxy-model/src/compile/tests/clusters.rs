@@ -11,7 +11,7 @@ fn a_cluster_needs_nothing_but_an_id() {
     let cluster = &snapshot.clusters()[0];
     assert_eq!(cluster.id().as_str(), "c");
     assert_eq!(cluster.balancing(), &BalancingPolicy::PowerOfTwoChoices);
-    assert_eq!(cluster.availability(), AvailabilityPolicy::HealthyOrPanic);
+    assert_eq!(cluster.availability(), &AvailabilityPolicy::HealthyOrPanic);
     assert!(cluster.active_check().is_none() && cluster.passive_check().is_none());
     assert!(cluster.destinations().is_empty());
     let upstream = cluster.upstream();
@@ -349,7 +349,7 @@ fn the_available_destinations_policy_is_always_checked() {
     let snapshot = accepted(policy("healthyandunknown"));
     assert_eq!(
         snapshot.clusters()[0].availability(),
-        AvailabilityPolicy::HealthyAndUnknown
+        &AvailabilityPolicy::HealthyAndUnknown
     );
     rejected(
         policy("Healthy"),

@@ -1,5 +1,54 @@
 use super::*;
 
+use crate::config::TransformConfig;
+
+/// Transforms and policies of the program, beside those that are built in.
+#[test]
+fn the_program_registers_transforms_and_policies() {
+    let check = |entry: &TransformConfig| match entry.values().next() {
+        Some(value) if value == "good" => Ok(()),
+        _ => Err("it is not good".to_owned()),
+    };
+    let options = options()
+        .with_transform("Mine", check)
+        .with_available_destinations_policies(["AtHalf"]);
+    let with = |transforms: Value| config(route(json!({ "Transforms": transforms })));
+    let good = json!([{ "PathPrefix": "/x" }, { "mine": "good" }, { "Mine": "good" }]);
+    let (snapshot, _) = Snapshot::compile(with(good), &options).unwrap();
+    assert_eq!(snapshot.routes()[0].transforms().own(), [1, 2]);
+    for (entry, code, message) in [
+        (
+            json!({ "Mine": "bad" }),
+            "invalid_transform_value",
+            "`Mine` of the program: it is not good",
+        ),
+        (
+            json!({ "Mime": "good" }),
+            "unknown_transform",
+            "no transform has the keys `Mime`",
+        ),
+    ] {
+        let problems = Snapshot::compile(with(json!([entry])), &options).unwrap_err();
+        assert_eq!(
+            found(&problems),
+            [(Severity::Error, code, "/Routes/r/Transforms/0")]
+        );
+        let problem = problems.iter().next().unwrap();
+        assert_eq!(problem.message, message);
+        let is_slip = code == "unknown_transform";
+        assert_eq!(
+            problem
+                .suggestion
+                .as_ref()
+                .is_some_and(|text| text.contains("Mine")),
+            is_slip
+        );
+    }
+    let policy = cluster(json!({ "HealthCheck": { "AvailableDestinationsPolicy": "athalf" } }));
+    let (snapshot, _) = Snapshot::compile(config(policy), &options).unwrap();
+    assert_eq!(snapshot.clusters()[0].availability().name(), "AtHalf");
+}
+
 #[test]
 fn extensions_are_named_in_order_ignoring_case() {
     let registered = options()

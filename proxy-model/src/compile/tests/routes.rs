@@ -292,6 +292,14 @@ fn timeouts() {
     // D25
     let both = route(json!({ "Timeout": "1s", "TimeoutPolicy": "Disable" }));
     rejected(both, "conflicting_timeouts", "/Routes/r/Timeout");
+    let whole = json!({ "Timeout": "1s", "TimeoutIncludesBody": true });
+    assert!(accepted(route(whole)).routes()[0].timeout_includes_body());
+    let without = json!({ "TimeoutIncludesBody": true, "TimeoutPolicy": "Disable" });
+    warned(
+        route(without),
+        "without_effect",
+        "/Routes/r/TimeoutIncludesBody",
+    );
 }
 
 #[test]

@@ -114,15 +114,18 @@ impl TestRoute {
         self
     }
 
-    pub(super) fn header(mut self, name: &str, value: &str) -> Self {
+    pub(super) fn header(self, name: &str, value: &str) -> Self {
         let config = RouteHeader {
             name: name.into(),
             values: Some(vec![value.into()]),
             ..RouteHeader::default()
         };
-        self.parts
-            .headers
-            .push(HeaderMatcher::new(&config).unwrap());
+        self.header_of(&config)
+    }
+
+    pub(super) fn header_of(mut self, config: &RouteHeader) -> Self {
+        let matcher = HeaderMatcher::new(config).unwrap();
+        self.parts.headers.push(matcher);
         self
     }
 

@@ -1,6 +1,7 @@
 //! Group A: precedence and matching.
 
 use super::{TestHead, TestRoute, assert_finds, get};
+use crate::config::{HeaderMatchMode, RouteHeader};
 use crate::matching::{Mismatch, RouteMatcher, RouteMatcherParts};
 
 #[test]
@@ -162,6 +163,38 @@ fn a18_to_a24_headers() {
             (get("h/").with("h1", "wrong").with("h2", "wrong"), "404"),
         ],
     );
+}
+
+/// B44: neither the mode nor the case flag of a condition makes a route more specific.
+#[test]
+fn b44_conditions_of_headers_have_one_rank() {
+    let with = |header: RouteHeader| TestRoute::path("/{**r}").header_of(&header);
+    let exact = RouteHeader {
+        name: "h".into(),
+        values: Some(vec!["v".into()]),
+        ..RouteHeader::default()
+    };
+    let strict = RouteHeader {
+        is_case_sensitive: true,
+        ..exact.clone()
+    };
+    let contains = RouteHeader {
+        mode: HeaderMatchMode::Contains,
+        ..exact.clone()
+    };
+    let exists = RouteHeader {
+        mode: HeaderMatchMode::Exists,
+        values: None,
+        ..exact.clone()
+    };
+    let kinds = [exact, strict, contains, exists];
+    for first in &kinds {
+        for second in &kinds {
+            // The first of the configuration serves, since neither precedes the other.
+            let routes = [with(first.clone()), with(second.clone())];
+            assert_finds("B44", &routes, &[(get("h/").with("h", "v"), "0")]);
+        }
+    }
 }
 
 #[test]

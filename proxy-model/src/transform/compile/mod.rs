@@ -13,7 +13,7 @@ use self::values::{
 };
 use super::entry::TransformEntry;
 use super::{
-    HeaderCopy, Parts, QueryChange, QueryValue, RequestTransform, ResponseTransform,
+    HeaderCopy, OwnTransforms, Parts, QueryChange, QueryValue, RequestTransform, ResponseTransform,
     TargetTransform, Transforms,
 };
 use crate::config::TransformConfig;
@@ -34,7 +34,7 @@ impl Transforms {
             None,
             configs,
             pointer,
-            &mut Expressions::default(),
+            (&mut Expressions::default(), &OwnTransforms::default()),
             problems,
         )
     }
@@ -45,13 +45,25 @@ impl Transforms {
         template: Option<&PathTemplate>,
         configs: &[TransformConfig],
         pointer: &str,
-        expressions: &mut Expressions,
+        (expressions, own): (&mut Expressions, &OwnTransforms),
         problems: &mut Problems,
     ) -> Option<Self> {
         let mut draft = Draft::new(template, expressions);
         let errors_before = problems.error_count();
         for (i, map) in configs.iter().enumerate() {
-            if let Some(entry) = TransformEntry::read(map, format!("{pointer}/{i}"), problems) {
+            let place = format!("{pointer}/{i}");
+            if let Some((key, check)) = own.of(map) {
+                match check(map) {
+                    Ok(()) => draft.own.push(i),
+                    Err(reason) => problems.push(Problem::error(
+                        place,
+                        "invalid_transform_value",
+                        format!("`{key}` of the program: {reason}"),
+                    )),
+                }
+                continue;
+            }
+            if let Some(entry) = TransformEntry::read(map, place, own, problems) {
                 // Problems are reported where they are found; an entry that has one adds nothing.
                 let _ = draft.add(&entry, problems);
             }
@@ -83,6 +95,8 @@ struct Draft<'t> {
     trailers: Vec<ResponseTransform>,
     trailers_copy: Copying,
     forwarders_chosen: bool,
+    /// The positions of entries that are transforms of the program.
+    own: Vec<usize>,
 }
 
 /// The selection of copied headers, by the last switch and by all lists.
@@ -137,6 +151,7 @@ impl<'t> Draft<'t> {
             trailers: Vec::new(),
             trailers_copy: Copying::default(),
             forwarders_chosen: false,
+            own: Vec::new(),
         }
     }
 
@@ -226,6 +241,7 @@ impl<'t> Draft<'t> {
             response: self.response.into(),
             trailers_copy: self.trailers_copy.finish(),
             trailers: self.trailers.into(),
+            own: self.own.into(),
         }))
     }
 

@@ -78,6 +78,7 @@ fn route() -> impl Strategy<Value = RouteConfig> {
         names(),
         names(),
         any::<Option<bool>>(),
+        any::<Option<bool>>(),
     );
     (targets, criteria(), numbers, policies, rest).prop_map(
         |(
@@ -85,7 +86,7 @@ fn route() -> impl Strategy<Value = RouteConfig> {
             criteria,
             numbers,
             policies,
-            (metadata, transforms, filters, layers, strict_paths),
+            (metadata, transforms, filters, layers, strict_paths, timeout_includes_body),
         )| {
             let (cluster, weighted_clusters, partitioned_clusters) = targets;
             RouteConfig {
@@ -99,6 +100,7 @@ fn route() -> impl Strategy<Value = RouteConfig> {
                 max_request_body_size: numbers.1,
                 strict_paths,
                 timeout: numbers.2,
+                timeout_includes_body,
                 authorization_policy: policies.0,
                 cors_policy: policies.1,
                 rate_limiter_policy: policies.2,

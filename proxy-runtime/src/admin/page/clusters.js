@@ -47,7 +47,7 @@ function destinationRow(destination) {
     Destination: [element('strong', {}, destination.id), element('div', { class: 'mono quiet' }, destination.address), tags(destination)],
     State: [state(HEALTH[destination.health], HEALTH[destination.health] === 'unknown' ? 'not checked' : destination.health.toLowerCase()),
       element('div', { class: 'reason' }, destination.since !== null ? `for ${age(destination.since).replace(' ago', '').replace('just now', 'a moment')}` : '', destination.reason ? `: ${destination.reason}` : ''),
-      destination.failing ? element('div', { class: 'reason' }, `${failures(destination.failing)} in the last 30 s: ${destination.failing.cause}`) : null,
+      destination.failing ? element('div', { class: 'reason' }, `${failures(destination.failing)} in the last 30 s: ${destination.failing.detail}`) : null,
       destination.eligible ? null : element('div', { class: 'reason' }, `not used: ${destination.why ?? 'unavailable'}`)],
     'In flight': count(destination.in_flight),
     'req/s': [rate(averaged(destination.per_second)), sparkline(destination.per_second, `requests per second of ${destination.id}`)],

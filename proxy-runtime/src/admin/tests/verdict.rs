@@ -56,10 +56,21 @@ async fn all_is_not_well_while_every_request_fails() {
     let (state, said) = sentence(&admin);
     assert_eq!(state, "down");
     assert!(
-        said.starts_with("Down: dead (the connection cannot be opened: "),
+        said.starts_with("Down: dead (3 of 3 requests failed: connection refused)"),
         "{said}"
     );
-    assert!(said.contains("refused"), "{said}");
+    let overview = json(&admin, "/api/v1/overview");
+    let concern = &overview["concerns"][0];
+    assert_eq!(concern["kind"], "cluster");
+    assert_eq!(concern["id"], "dead");
+    assert_eq!(concern["state"], "down");
+    assert_eq!(concern["cause"], "connection_refused");
+    assert_eq!(concern["side"], "destination");
+    let problems = json(&admin, "/api/v1/problems");
+    let problem = &problems["problems"][0];
+    assert_eq!(problem["code"], "connection_refused");
+    assert_eq!(problem["pointer"], "/Clusters/dead");
+    assert_eq!(problem["severity"], "error");
     let cluster = json(&admin, "/api/v1/clusters/dead");
     assert_eq!(cluster["failing"]["failures"], 3);
     assert_eq!(cluster["failing"]["requests"], 3);
@@ -69,6 +80,43 @@ async fn all_is_not_well_while_every_request_fails() {
     assert_eq!(proxy.overview().clusters_failing, 1);
 }
 
+#[test]
+fn metrics_are_compressed_for_those_who_take_it() {
+    use std::io::Read as _;
+
+    let (_, admin) = proxy_of(&TWO.replace("PORT", "1"));
+    let ask = |encoding: &str| {
+        let request = Request::get("/metrics")
+            .header(HOST, "localhost")
+            .header("accept-encoding", encoding);
+        admin.respond(&request.body(()).unwrap())
+    };
+    let plain = ask("identity, gzip;q=0");
+    assert!(!plain.headers().contains_key("content-encoding"));
+    let packed = ask("deflate, gzip;q=0.9");
+    assert_eq!(packed.headers()["content-encoding"], "gzip");
+    assert_eq!(packed.headers()["vary"], "Accept-Encoding");
+    assert!(packed.body().len() < plain.body().len());
+    let mut text = String::new();
+    let mut decoder = flate2::read::GzDecoder::new(&packed.body()[..]);
+    decoder.read_to_string(&mut text).unwrap();
+    assert_eq!(text.as_bytes(), &plain.body()[..]);
+}
+
+#[test]
+fn an_explained_request_can_have_a_client() {
+    let (_, admin) = proxy_of(&TWO.replace("PORT", "1"));
+    let explained = json(
+        &admin,
+        "/api/v1/explain?url=http://a.example/dead&remote=192.0.2.7",
+    );
+    let headers = explained["forwarded"]["headers"].to_string();
+    assert!(
+        headers.contains(r#"["X-Forwarded-For","192.0.2.7"]"#),
+        "{headers}"
+    );
+}
+
 #[tokio::test]
 async fn a_cluster_without_destinations_is_down_once_it_is_asked() {
     let (proxy, admin) = proxy_of(&TWO.replace("PORT", "1"));
@@ -76,7 +124,7 @@ async fn a_cluster_without_destinations_is_down_once_it_is_asked() {
     assert_eq!(get(&proxy, "/none").await, 503);
     let (state, said) = sentence(&admin);
     assert_eq!(state, "down");
-    assert_eq!(said, "Down: none (no destination is available).");
+    assert_eq!(said, "Down: none (1 of 1 requests failed: no destination).");
     // It has one now, of which nothing is known.
     let repaired = TWO.replace(
         r#""none": {}"#,
@@ -122,7 +170,7 @@ async fn one_of_two_destinations_that_fails_is_partly_down() {
     let (state, said) = sentence(&admin);
     assert_eq!(state, "degraded");
     assert!(
-        said.starts_with("Partly down: dead (1 of 2 failing: the connection"),
+        said.starts_with("Partly down: dead (1 of 2 failing: connection refused"),
         "{said}"
     );
 }

@@ -18,7 +18,7 @@ use super::outbound::Outbound;
 use super::resolved_route::ResolvedRoute;
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
-use crate::error::ForwardErrorKind;
+use crate::error::{Cause, ForwardErrorKind};
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
 use crate::head::{HeaderMutations, HttpHead};
@@ -303,6 +303,9 @@ pub(crate) trait Record {
 
     /// Records that the response was cut.
     fn failed(&mut self, kind: ForwardErrorKind);
+
+    /// Records the cause of the end of a client's connection or stream before it had the whole response.
+    fn disconnected(&mut self, _: Cause) {}
 
     /// Records that the client uploads more slowly than the minimum data rate.
     fn upload_is_too_slow(&mut self);

@@ -121,7 +121,7 @@ impl UploadFailure {
 
     pub(crate) fn kind(&self) -> ForwardErrorKind {
         match self {
-            Self::Client { .. } => ForwardErrorKind::RequestBodyClient,
+            Self::Client { status, .. } => ForwardErrorKind::RequestBodyClient.told(*status),
             Self::Destination { .. } => ForwardErrorKind::RequestBodyDestination,
         }
     }

@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::filtering::{Filtering, LocalReply};
 use super::recorder::Recorder;
 use super::resolved_route::ResolvedRoute;
-use crate::error::ForwardErrorKind;
+use crate::error::{Cause, ForwardErrorKind};
 use crate::local_pool::Recycle;
 use crate::upstream::Http1Connection;
 
@@ -32,6 +32,8 @@ pub(crate) struct Ended {
 #[derive(Clone, Copy, Default)]
 struct About {
     error: Option<ForwardErrorKind>,
+    /// The cause of a filter's reply.
+    reply: Option<Cause>,
     /// The destination whose response is not forwarded.
     upstream: Option<SocketAddr>,
 }
@@ -109,6 +111,9 @@ impl ResolvedRoute<'_> {
                 return Forwarded::Disconnected;
             }
             Failure::Disconnected(kind) => {
+                if let Some(record) = down.record() {
+                    record.disconnected(kind.cause());
+                }
                 recorder.end(Some(kind), Instant::now());
                 return Forwarded::Disconnected;
             }
@@ -136,7 +141,15 @@ impl ResolvedRoute<'_> {
                 Forwarded::Disconnected
             }
             Unconnected::Replied(reply) => {
-                let (reply, about) = (LocalReply::Filter(reply), About::default());
+                let about = About {
+                    reply: Cause::of_reply(reply.status()),
+                    ..About::default()
+                };
+                about
+                    .reply
+                    .into_iter()
+                    .for_each(|cause| recorder.replied(cause));
+                let reply = LocalReply::Filter(reply);
                 self.reply_locally(down, recorder, filtering, reply, about, has_more)
                     .await
             }
@@ -160,7 +173,7 @@ impl ResolvedRoute<'_> {
     ) -> Forwarded {
         let about = About {
             error: Some(kind),
-            upstream: None,
+            ..About::default()
         };
         let reply = LocalReply::Status(status);
         self.reply_locally(down, recorder, filtering, reply, about, has_more)
@@ -207,6 +220,7 @@ impl ResolvedRoute<'_> {
         if record.wants_info() {
             let mut info = self.info(recorder, about.upstream);
             info.error = about.error;
+            info.reply = about.reply;
             info.time_to_head = about.upstream.map(|_| recorder.picked().elapsed());
             record.answered(status, info);
         }

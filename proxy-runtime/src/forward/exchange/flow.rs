@@ -115,6 +115,7 @@ impl<U: Upload, D: Download> Default for ExchangeState<U, D> {
     fn default() -> Self {
         let deadlines = Deadlines {
             head: None,
+            includes_body: false,
             activity: Duration::MAX,
         };
         Self {

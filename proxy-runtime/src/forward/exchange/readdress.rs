@@ -5,6 +5,7 @@ use http::HeaderValue;
 use proxy_model::compiled::Destination;
 
 use super::downstream::Headed;
+use crate::connection::ConnectionInfo;
 use crate::head::HeaderMutations;
 use crate::http1::{HeadLimits, HeadTable, RawRequest, RequestView, Status, parse_request};
 use crate::transform::{CompiledTransforms, HOST_LINE, Host, HostHeaderRule};
@@ -14,13 +15,13 @@ pub(crate) struct SentHead {
     text: Box<[u8]>,
     request: RawRequest,
     table: HeadTable,
-    is_https: bool,
+    connection: ConnectionInfo,
 }
 
 impl SentHead {
-    /// Reads the head of a client's request, which came over TLS if it `is_https`.
+    /// Reads the head of a client's request, which came over `connection`.
     #[cold]
-    pub(crate) fn read(text: &[u8], is_https: bool) -> Option<Self> {
+    pub(crate) fn read(text: &[u8], connection: ConnectionInfo) -> Option<Self> {
         let limits = HeadLimits::default()
             .with_bytes(text.len())
             .with_request_line(text.len())
@@ -31,7 +32,7 @@ impl SentHead {
                 text: text.into(),
                 request,
                 table,
-                is_https,
+                connection,
             }),
             _ => None,
         }
@@ -45,7 +46,7 @@ impl Headed for SentHead {
         Self: 'h;
 
     fn head(&self) -> RequestView<'_> {
-        RequestView::new(&self.text, &self.request, &self.table, self.is_https)
+        RequestView::of_connection(&self.text, &self.request, &self.table, &self.connection)
     }
 }
 
@@ -186,7 +187,7 @@ mod tests {
                         edits: None,
                         destination,
                         remote: None,
-                        connection: &crate::connection::ConnectionInfo::default(),
+                        connection: &ConnectionInfo::default(),
                     };
                     let mut head = Vec::new();
                     outgoing.write(&mut head).expect("it is valid");
@@ -197,7 +198,8 @@ mod tests {
                     .flat_map(|from| destinations.iter().map(move |to| (from, to)))
                 {
                     let mut head = write(from);
-                    let read = SentHead::read(&head, true).expect("it is a head");
+                    let read =
+                        SentHead::read(&head, ConnectionInfo::default()).expect("it is a head");
                     assert!(read.head().is_https());
                     readdress(&mut head, from, to, names_destination(&plan, None, true));
                     assert_eq!(

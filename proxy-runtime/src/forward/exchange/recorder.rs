@@ -7,7 +7,7 @@ use proxy_model::{ClusterId, RouteId};
 use tokio::time::Instant;
 
 use crate::cluster::ClusterState;
-use crate::error::ForwardErrorKind;
+use crate::error::{Cause, ForwardErrorKind};
 use crate::exchange::{Count, Ledger, RequestMetrics};
 use crate::live::{DestinationState, PassiveRule};
 use crate::observe::{ClusterMetrics, ErrorCounters, InFlightGuard, Labels, Sample, SplitEntry};
@@ -152,6 +152,11 @@ impl<'a> Recorder<'a> {
     /// Records the status of a local reply.
     pub(crate) fn rejected(&mut self, status: StatusCode) {
         self.count.told(status);
+    }
+
+    /// Counts the cause of a reply of a filter.
+    pub(crate) fn replied(&self, cause: Cause) {
+        self.request_metrics.errors().replied(cause);
     }
 
     /// Records the successful end of the response while the upload continues.

@@ -10,7 +10,7 @@ use super::failure::{Failure, ResponseFailure, UploadFailure};
 use super::filtering::Filtering;
 use super::resolved_route::ResolvedRoute;
 use crate::cluster::Picked;
-use crate::error::ForwardErrorKind;
+use crate::error::{Cause, ForwardErrorKind};
 use crate::http1::{Framing, RawResponse, RequestInfo, Status, parse_response};
 use crate::progress::{End, Stage};
 use crate::upstream::{Http1Connection, MOST_INTERIM, response_limits};
@@ -272,7 +272,7 @@ impl<D: Downstream> Relay<'_, D> {
         let input = &self.connection.input;
         if self.down.note_memory(cx, &mut flow.download, input) {
             return Poll::Ready(Failure::Disconnected(
-                ForwardErrorKind::ResponseBodyCanceled,
+                ForwardErrorKind::ResponseBodyCanceled.because(Cause::ClientMemory),
             ));
         }
         let is_unanswered = flow.download.is_unanswered();
@@ -305,7 +305,7 @@ impl<D: Downstream> Relay<'_, D> {
             }
             if self.down.gives_up(&mut flow.download, unacknowledged) {
                 return Poll::Ready(Failure::Disconnected(
-                    ForwardErrorKind::ResponseBodyCanceled,
+                    ForwardErrorKind::ResponseBodyCanceled.because(Cause::ClientTooSlow),
                 ));
             }
         }

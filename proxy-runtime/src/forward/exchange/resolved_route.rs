@@ -64,7 +64,7 @@ impl<'a> ResolvedRoute<'a> {
             return Err(Some(index));
         }
         let asked = (down.method(), down.classes(), down.framing());
-        let resolved = Self::of_route(service, generation, index, &head, asked);
+        let resolved = Self::of_route(service, generation, (index, None), &head, asked);
         let (resolved, _) = resolved.ok_or(Some(index))?;
         match down.framing() {
             Framing::Length(length) if length > resolved.allowed(down.body_limit()) => {
@@ -74,12 +74,14 @@ impl<'a> ResolvedRoute<'a> {
         }
     }
 
+    /// Returns the route with its cluster, or the one that a layer has `assigned`.
+    ///
     /// Returns `None` if the exchange cannot forward the request: then the typed path does, or rejects it.
     #[inline]
     pub(crate) fn of_route<H: RequestHead>(
         service: &'a ProxyService,
         generation: &'a Generation,
-        index: RouteIndex,
+        (index, assigned): (RouteIndex, Option<ClusterIndex>),
         head: &H,
         (method, classes, framing): (Method, ClassSet, Framing),
     ) -> Option<(Self, Chosen)> {
@@ -87,7 +89,7 @@ impl<'a> ResolvedRoute<'a> {
         let route = snapshot.route_at(index);
         let route_state = generation.route(index);
         let plan = route_state.inner_plan();
-        if route_state.rejection().is_some() || strict_path::check(route, head.path()).is_err() {
+        if route_state.rejection().is_some() || strict_path::check(route, || head.path()).is_err() {
             return None;
         }
         let method = match plan.changes_method {
@@ -95,7 +97,10 @@ impl<'a> ResolvedRoute<'a> {
             true => changed_method(method, route, head)?,
         };
         let random = service.shared().random();
-        let cluster = route_state.choose(route, snapshot, head, random).ok()?;
+        let cluster = match assigned {
+            Some(assigned) => assigned,
+            None => route_state.choose(route, snapshot, head, random).ok()?,
+        };
         let state = generation.cluster(cluster);
         let resolved = Self {
             service,
@@ -188,6 +193,7 @@ impl<'a> ResolvedRoute<'a> {
     pub(crate) fn deadlines(&self, head: Option<Instant>) -> Deadlines {
         Deadlines {
             head,
+            includes_body: self.route.timeout_includes_body(),
             activity: self.cluster.upstream().activity_timeout(),
         }
     }
@@ -281,6 +287,7 @@ impl<'a> ResolvedRoute<'a> {
                 .map(|destination| destination.id().clone()),
             upstream,
             error: None,
+            reply: None,
             time_to_head: None,
             read_timeout: Some(ClientReadLimit::new(
                 self.cluster.upstream().activity_timeout(),

@@ -1,9 +1,12 @@
 //! The view of a request head for routing.
 
+use std::net::IpAddr;
+
 use proxy_model::RequestHead;
 
 use super::table::HeadTable;
 use super::{RawRequest, TargetForm};
+use crate::connection::ConnectionInfo;
 use crate::http1::field::FieldClass;
 
 /// A request head for routing, balancing and transforms, with the semantics of a head in `http`
@@ -16,6 +19,7 @@ pub struct RequestView<'a> {
     request: &'a RawRequest,
     table: &'a HeadTable,
     is_https: bool,
+    connection: Option<&'a ConnectionInfo>,
 }
 
 impl<'a> RequestView<'a> {
@@ -37,6 +41,21 @@ impl<'a> RequestView<'a> {
             request,
             table,
             is_https,
+            connection: None,
+        }
+    }
+
+    /// A view of a head that came over this connection.
+    #[inline]
+    pub(crate) fn of_connection(
+        buffer: &'a [u8],
+        request: &'a RawRequest,
+        table: &'a HeadTable,
+        connection: &'a ConnectionInfo,
+    ) -> Self {
+        Self {
+            connection: Some(connection),
+            ..Self::new(buffer, request, table, connection.tls)
         }
     }
 }
@@ -81,6 +100,10 @@ impl RequestHead for RequestView<'_> {
     #[inline]
     fn is_https(&self) -> bool {
         self.is_https
+    }
+
+    fn client_address(&self) -> Option<IpAddr> {
+        self.connection?.client_address()
     }
 
     fn for_each_header(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> bool) {

@@ -31,6 +31,7 @@ pub(super) enum LogField {
     Cluster,
     Destination,
     Error,
+    Cause,
     Rejection,
     UserAgent,
 }
@@ -52,7 +53,7 @@ pub(super) struct Milliseconds(pub(super) Duration);
 
 impl LogField {
     /// All fields, in the order of JSON.
-    pub(super) const ALL: [Self; 19] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::Time,
         Self::Remote,
         Self::Scheme,
@@ -70,6 +71,7 @@ impl LogField {
         Self::Cluster,
         Self::Destination,
         Self::Error,
+        Self::Cause,
         Self::Rejection,
         Self::UserAgent,
     ];
@@ -94,6 +96,7 @@ impl LogField {
             Self::Cluster => "cluster",
             Self::Destination => "destination",
             Self::Error => "error",
+            Self::Cause => "cause",
             Self::Rejection => "refusal",
             Self::UserAgent => "user_agent",
         }
@@ -129,6 +132,7 @@ impl LogField {
             Self::Cluster => foreign(exchange?.cluster()?.as_str().as_bytes()),
             Self::Destination => foreign(exchange?.destination()?.as_str().as_bytes()),
             Self::Error => plain(record.error()?.as_str()),
+            Self::Cause => plain(record.cause()?.as_str()),
             Self::Rejection => plain(record.rejection?),
             Self::UserAgent => foreign(record.user_agent?),
         }

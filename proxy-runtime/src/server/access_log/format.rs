@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(
             line(&record, &AccessLogFormat::Text, QueryLogging::Names),
             "1970-01-01T00:00:01.500Z 192.0.2.7:4711 \"-\" 400 0 12 1.234ms outcome=complete \
-             refusal=\"the start line does not have its parts\"\n"
+             cause=\"malformed_request\" refusal=\"the start line does not have its parts\"\n"
         );
     }
 

@@ -54,6 +54,7 @@ mod tests {
             exchange: None,
             body_error: None,
             rejection: None,
+            disconnected: None,
             user_agent: Some(b"curl/8"),
         }
     }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::AccessLogSink;
 use crate::connection::ConnectionInfo;
-use crate::error::ForwardErrorKind;
+use crate::error::{Cause, ForwardErrorKind};
 use crate::response::ExchangeInfo;
 use crate::server::outcome::Outcome;
 
@@ -55,6 +55,8 @@ pub struct AccessRecord<'a> {
     pub body_error: Option<ForwardErrorKind>,
     /// The reason why the server rejected the request.
     pub rejection: Option<&'static str>,
+    /// The cause of an early end of the client's connection or stream, if the server ended it.
+    pub disconnected: Option<Cause>,
     /// The `User-Agent` field.
     pub user_agent: Option<&'a [u8]>,
 }
@@ -64,6 +66,26 @@ impl AccessRecord<'_> {
     pub(super) fn error(&self) -> Option<ForwardErrorKind> {
         let of_exchange = || self.exchange.and_then(ExchangeInfo::error);
         self.body_error.or_else(of_exchange)
+    }
+
+    /// The cause of the error, of a reply in place of a destination's response, of the server's rejection, or of the
+    /// early end; `None` if the request was served.
+    pub fn cause(&self) -> Option<Cause> {
+        let of_error = self.body_error.map(ForwardErrorKind::cause);
+        let of_exchange = || self.exchange.and_then(ExchangeInfo::cause);
+        let of_rejection = || {
+            let status = self.rejection.and(self.status)?;
+            Some(Cause::of_rejection(status))
+        };
+        let of_end = || match self.outcome {
+            Outcome::Complete => None,
+            Outcome::Aborted => Some(self.disconnected.unwrap_or(Cause::ClientGone)),
+            Outcome::Failed => Some(Cause::ExtensionFailed),
+        };
+        of_error
+            .or_else(of_exchange)
+            .or_else(of_rejection)
+            .or_else(of_end)
     }
 
     /// Returns true if the request was not served as its client expects: an error, an early end, a rejection by the
@@ -92,6 +114,7 @@ pub(crate) struct Draft {
     exchange: Option<ExchangeInfo>,
     body_error: Option<ForwardErrorKind>,
     rejection: Option<&'static str>,
+    disconnected: Option<Cause>,
 }
 
 impl Draft {
@@ -110,6 +133,7 @@ impl Draft {
             exchange: None,
             body_error: None,
             rejection: None,
+            disconnected: None,
         }
     }
 
@@ -134,6 +158,7 @@ impl Draft {
             exchange: None,
             body_error: None,
             rejection: Some(reason),
+            disconnected: None,
         }
     }
 
@@ -157,6 +182,11 @@ impl Draft {
     /// Records that the response body could not be read to its end.
     pub(crate) fn failed(&mut self, error: Option<ForwardErrorKind>) {
         self.body_error = error;
+    }
+
+    /// Records why the client's connection or stream is ended before it has the whole response.
+    pub(crate) fn disconnected(&mut self, cause: Cause) {
+        self.disconnected = Some(cause);
     }
 
     /// Passes the final record to `sink`.
@@ -190,6 +220,7 @@ impl Draft {
             exchange: self.exchange.as_ref(),
             body_error: self.body_error,
             rejection: self.rejection,
+            disconnected: self.disconnected,
             user_agent: self.user_agent.as_ref().map(HeaderValue::as_bytes),
         });
     }

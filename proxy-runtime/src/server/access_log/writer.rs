@@ -146,6 +146,7 @@ mod tests {
             exchange: None,
             body_error: None,
             rejection: None,
+            disconnected: None,
             user_agent: None,
         }
     }

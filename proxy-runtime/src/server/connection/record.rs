@@ -8,7 +8,7 @@ use http::StatusCode;
 use super::request_body::BodyMeter;
 use super::state::ConnectionState;
 use crate::connection::ConnectionInfo;
-use crate::error::{ForwardErrorKind, TOO_LARGE};
+use crate::error::{Cause, ForwardErrorKind, TOO_LARGE};
 use crate::forward::exchange::downstream::Record;
 use crate::head::AddressText;
 use crate::http1::FieldValue;
@@ -164,6 +164,13 @@ impl Record for RequestRecord {
         self.outcome = Outcome::Failed;
         if let Some(draft) = &mut self.draft {
             draft.failed(Some(kind));
+        }
+    }
+
+    #[cold]
+    fn disconnected(&mut self, cause: Cause) {
+        if let Some(draft) = &mut self.draft {
+            draft.disconnected(cause);
         }
     }
 

@@ -14,7 +14,7 @@ use http::header::TE;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
 #[cfg(feature = "http2")]
 use http::request::Parts;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, response};
 use http_body::Body;
 use log_sink::Seldom;
 use pin_project_lite::pin_project;
@@ -90,24 +90,32 @@ pin_project! {
 }
 
 impl<H: Handler> ServiceCall<H> {
-    /// To be answered by `handler`, with the route that was found.
+    /// To be answered by `handler`, with the route that was found. The request is taken.
+    // By reference: what a function or a closure takes and returns is moved, also on the way through `catch_unwind`.
     pub(crate) fn of(
         handler: &H,
-        (mut request, found): (Request<RequestBody>, Option<RouteIndex>),
+        (request, found): (&mut Option<Request<RequestBody>>, Option<RouteIndex>),
         rules: ResponseRules,
         mut record: RequestRecord,
     ) -> Self {
-        record.meter = request.body().meter().cloned();
-        put_in_place(request.extensions_mut(), *record.info());
+        if let Some(request) = request {
+            record.meter = request.body().meter().cloned();
+            put_in_place(request.extensions_mut(), *record.info());
+        }
         let record = Some(record);
-        let called = unwinding(&record, || {
-            Poll::Ready(Ok::<_, Infallible>(handler.call(request, found)))
+        let mut called = None;
+        let unwound = unwinding(&record, || {
+            called = request.take().map(|request| handler.call(request, found));
+            Poll::Ready(Ok::<_, Infallible>(()))
         });
+        let rejection = match unwound {
+            Poll::Ready(Err(rejection)) => rejection,
+            Poll::Ready(Ok(())) | Poll::Pending => FAILED,
+        };
         Self {
             step: match called {
-                Poll::Ready(Ok(future)) => Step::Called { future },
-                Poll::Ready(Err(rejection)) => Step::Reject { rejection },
-                Poll::Pending => Step::Reject { rejection: FAILED },
+                Some(future) => Step::Called { future },
+                None => Step::Reject { rejection },
             },
             rules,
             record,
@@ -128,14 +136,22 @@ impl<H: Handler> ServiceCall<H> {
     }
 }
 
-impl<H: Handler> Future for ServiceCall<H> {
-    type Output = Result<Response<ResponseBody<H::Body>>, Infallible>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+impl<H: Handler> ServiceCall<H> {
+    /// Ready with the head of the response, whose body is given to `place`. After that it stays pending.
+    // Not a future: a response is large, and would be moved more often than the rest of the call costs.
+    pub(crate) fn poll(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        place: impl FnOnce(ResponseBody<H::Body>),
+    ) -> Poll<response::Parts> {
         let this = self.as_mut().project();
+        let mut response = None;
         let answer = match this.step.project() {
             StepProjection::Reject { rejection } => Err(*rejection),
-            StepProjection::Called { future } => ready!(unwinding(this.record, || future.poll(cx))),
+            StepProjection::Called { future } => ready!(unwinding(this.record, || {
+                let answered = future.poll(cx);
+                answered.map_ok(|answer| response = Some(answer))
+            })),
             StepProjection::Done => return Poll::Pending,
         };
         let mut this = self.project();
@@ -144,10 +160,10 @@ impl<H: Handler> Future for ServiceCall<H> {
             .record
             .take()
             .expect("a finished response is not polled");
-        Poll::Ready(Ok(match answer {
-            Ok(response) => pass_on(response, *this.rules, record),
-            Err(rejection) => reject(rejection, record),
-        }))
+        Poll::Ready(match answer {
+            Ok(()) => pass_on(response, *this.rules, record, place),
+            Err(rejection) => reject(rejection, record, place),
+        })
     }
 }
 
@@ -189,10 +205,14 @@ fn unwinding<T, E: Into<BoxError>>(
 
 /// The service's response, with what the connection adds to it.
 fn pass_on<B: Body<Data = Bytes>>(
-    mut response: Response<B>,
+    response: Option<Response<B>>,
     rules: ResponseRules,
     mut record: RequestRecord,
-) -> Response<ResponseBody<B>> {
+    place: impl FnOnce(ResponseBody<B>),
+) -> response::Parts {
+    let Some(mut response) = response else {
+        return reject(FAILED, record, place);
+    };
     if let Some(draft) = &mut record.draft {
         draft.responded(&response);
     }
@@ -205,7 +225,9 @@ fn pass_on<B: Body<Data = Bytes>>(
         Some(_) if is_forwarded => {
             record.rejected(RequestRejection::new(response.status(), BODY_REJECTED));
         }
-        Some(status) => return reject(RequestRejection::new(status, BODY_REJECTED), record),
+        Some(status) => {
+            return reject(RequestRejection::new(status, BODY_REJECTED), record, place);
+        }
         None => {}
     }
     if is_cut_short && record.connection.is_http1() {
@@ -223,7 +245,7 @@ fn pass_on<B: Body<Data = Bytes>>(
                 "the service's response is not one that ends the request"
             );
         }
-        return reject(FAILED, record);
+        return reject(FAILED, record, place);
     }
     if is_switch {
         record.hand_to_tunnel();
@@ -237,7 +259,8 @@ fn pass_on<B: Body<Data = Bytes>>(
             || status.is_informational()
             || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED),
         length,
-        is_exempt: is_grpc(response.headers()),
+        // gRPC does not exist over HTTP/1.1.
+        is_exempt: !record.connection.is_http1() && is_grpc(response.headers()),
     };
     let is_held_to_rate =
         record.connection.worker.limits.data_rate.is_some() && !expected.is_exempt;
@@ -249,7 +272,15 @@ fn pass_on<B: Body<Data = Bytes>>(
         true => 0,
         false => client_read_limit(&response).map_or(0, ClientReadLimit::behind),
     };
-    response.map(|body| ResponseBody::service(body, record, expected, read_timeout, behind))
+    let (head, body) = response.into_parts();
+    place(ResponseBody::service(
+        body,
+        record,
+        expected,
+        read_timeout,
+        behind,
+    ));
+    head
 }
 
 /// Returns the service's time limit for a client that does not read the response, if there is one.
@@ -272,10 +303,12 @@ fn body_rejection(meter: Option<&Arc<BodyMeter>>, status: StatusCode) -> Option<
 
 /// A response of our own: a fixed text, and the end of the connection on HTTP/1, since whoever sent such a request
 /// may mean something else by what follows it.
+#[cold]
 fn reject<B: Body<Data = Bytes>>(
     rejection: RequestRejection,
     mut record: RequestRecord,
-) -> Response<ResponseBody<B>> {
+    place: impl FnOnce(ResponseBody<B>),
+) -> response::Parts {
     record.rejected(rejection);
     let mut response = Response::new(());
     *response.status_mut() = rejection.status;
@@ -294,7 +327,8 @@ fn reject<B: Body<Data = Bytes>>(
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     let text = Bytes::from_static(rejection.reason.as_bytes());
-    response.map(|()| ResponseBody::text(text, record))
+    place(ResponseBody::text(text, record));
+    response.into_parts().0
 }
 
 /// RFC 9112 section 9.6: says that no further request will be read, so that the client does not send one.

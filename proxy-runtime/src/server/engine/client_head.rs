@@ -5,6 +5,7 @@ use http::StatusCode;
 use crate::affinity::NewKey;
 use crate::forward::exchange::failure::ResponseFailure;
 use crate::forward::exchange::filtering::{Received, Shown, show};
+use crate::head::HeaderMutations;
 use crate::http1::{
     Copied, FieldClass, FieldName, FieldOperation, Framing, HeadTable, OutgoingConnection,
     ResponseRewrite, write_response,
@@ -35,45 +36,32 @@ impl ForClient<'_> {
     // Apart from the exchange, in which the compiler would inline the writes no more.
     #[inline(never)]
     pub(super) fn write(
-        self,
+        &mut self,
         status: StatusCode,
         received: Received<'_>,
         output: &mut Vec<u8>,
     ) -> Result<(), ResponseFailure> {
-        let Self {
-            plan,
-            connection,
-            shown,
-            key,
-        } = self;
+        let plan = self.plan;
         let (_, response, _) = received;
         let mut rewrite = ResponseRewrite::new(response);
         // A body that ends with the destination's connection is forwarded in chunks.
         rewrite.chunked |= response.framing() == Framing::UntilClose;
-        rewrite.connection = connection;
+        rewrite.connection = self.connection;
         rewrite.copied = plan.response_copy.copied();
         let given = &*plan.response;
-        // Behind what the route says, which cannot take it away.
-        let has_no_key = key.is_none();
-        let key = key.iter().flat_map(NewKey::operations);
-        if let Some(shown) = shown {
-            let edits = show(shown, status, received)?;
-            let route = given.iter().map(|given| given.for_status(status));
-            with_slice(edits.operations().chain(route).chain(key), |operations| {
-                let rewrite = ResponseRewrite {
-                    operations,
-                    ..rewrite
-                };
-                write_head(received, &rewrite, output);
-            });
-            return Ok(());
-        }
-        if given.is_empty() && has_no_key {
+        if given.is_empty() && self.key.is_none() && self.shown.is_none() {
             write_head(received, &rewrite, output);
             return Ok(());
         }
-        let operations = given.iter().map(|given| given.for_status(status));
-        with_slice(operations.chain(key), |operations| {
+        let edits = match self.shown.take() {
+            Some(shown) => Some(show(shown, status, received)?),
+            None => None,
+        };
+        let edits = edits.into_iter().flat_map(HeaderMutations::operations);
+        let route = given.iter().map(|given| given.for_status(status));
+        // Behind what the route says, which cannot take it away.
+        let key = self.key.iter().flat_map(NewKey::operations);
+        with_slice(edits.chain(route).chain(key), |operations| {
             let rewrite = ResponseRewrite {
                 operations,
                 ..rewrite

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{Response, response};
+use http::response;
 use http_body::Body;
 use tokio::io::AsyncWrite;
 
@@ -48,12 +48,14 @@ pub(super) struct Dispatch {
 }
 
 impl Dispatch {
-    /// Waits for the response. `None` if the client has disconnected.
+    /// Waits for the response, and puts its body into `body`. Returns its head, and the length of its body if that is
+    /// known; `None` if the client has disconnected.
     pub(super) async fn wait<T, H>(
         &mut self,
         client: &mut Client<T>,
         mut call: Pin<&mut ServiceCall<H>>,
-    ) -> Option<Response<ResponseBody<H::Body>>>
+        mut body: Pin<&mut Option<ResponseBody<H::Body>>>,
+    ) -> Option<(response::Parts, Option<u64>)>
     where
         T: Transport,
         H: Handler,
@@ -64,9 +66,13 @@ impl Dispatch {
                 if client.clock.is_retired() {
                     client.state.retire();
                 }
-                if let Poll::Ready(response) = alarm.watch(cx, |cx| call.as_mut().poll(cx)) {
-                    let response = response.unwrap_or_else(|never| match never {});
-                    return Poll::Ready(Some(response));
+                let mut length = None;
+                let place = |made: ResponseBody<H::Body>| {
+                    length = made.size_hint().exact();
+                    body.set(Some(made));
+                };
+                if let Poll::Ready(head) = alarm.watch(cx, |cx| call.as_mut().poll(cx, place)) {
+                    return Poll::Ready(Some((head, length)));
                 }
                 if let Some(due) = alarm.due()
                     && client.clock.poll_due(cx, due).is_ready()

@@ -9,7 +9,6 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
-use http_body::Body;
 use proxy_model::compiled::RouteIndex;
 use tokio::io::AsyncWriteExt;
 use tokio::task::coop::consume_budget;
@@ -246,6 +245,7 @@ where
         limits: client.state.worker.limits.head(),
     };
     let mut switch = None;
+    let mut body = pin!(None);
     let answered = {
         let call = pin!(ask(
             client,
@@ -255,18 +255,12 @@ where
             &mut dispatch.sender,
             &mut switch,
         ));
-        dispatch.wait(client, call).await
+        dispatch.wait(client, call, body.as_mut()).await
     };
-    let Some(response) = answered else {
+    let Some((head, length)) = answered else {
         return (NextStep::Drop, None);
     };
-    let mut body = pin!(None);
-    let begun = {
-        let (head, made) = response.into_parts();
-        let length = made.size_hint().exact();
-        body.set(Some(made));
-        dispatch.begin(client, head, length)
-    };
+    let begun = dispatch.begin(client, head, length);
     (dispatch.write(client, begun, body).await, switch)
 }
 
@@ -283,8 +277,9 @@ fn ask<T: Transport, H: Handler>(
     let valid = validate(client, request);
     let head = client.input.take_head(request.head_length());
     // Filled in place: moving a request is expensive.
-    let mut made = Request::new(RequestBody::empty());
-    let read = valid.and_then(|valid| read_valid(&head, request, &client.table, valid, &mut made));
+    let mut asked = None;
+    let made = asked.insert(Request::new(RequestBody::empty()));
+    let read = valid.and_then(|valid| read_valid(&head, request, &client.table, valid, made));
     let (rest, body) = receive(client, request);
     *sender = rest;
     client.input.rest();
@@ -304,7 +299,7 @@ fn ask<T: Transport, H: Handler>(
         // Only a proxy reads the context; other services should not see it.
         made.extensions_mut().remove::<RouteContext>();
     }
-    ServiceCall::of(handler, (made, found), rules, record)
+    ServiceCall::of(handler, (&mut asked, found), rules, record)
 }
 
 /// The body of a request, and the channel for it unless all of it was received.

@@ -61,7 +61,7 @@ pub(super) async fn serve<H: Handler>(
         Ok(()) if head.method == Method::CONNECT => {
             tunnel = body.map(|body| (body, offer(&mut head)));
             let request = Request::from_parts(head, RequestBody::empty());
-            ServiceCall::of(handler, (request, found), rules, record)
+            ServiceCall::of(handler, (&mut Some(request), found), rules, record)
         }
         Ok(()) => {
             let body = match body {
@@ -72,7 +72,7 @@ pub(super) async fn serve<H: Handler>(
                 None => RequestBody::empty(),
             };
             let request = Request::from_parts(head, body);
-            ServiceCall::of(handler, (request, found), rules, record)
+            ServiceCall::of(handler, (&mut Some(request), found), rules, record)
         }
         Err(rejection) => {
             // Until the client has its response, the rest of its body is harmless.
@@ -82,23 +82,23 @@ pub(super) async fn serve<H: Handler>(
     };
     let mut respond = respond;
     let mut call = pin!(call);
+    let mut body = None;
     let answered = poll_fn(|cx| {
         // The reset is checked first: the service would see it as well, as a body that ended early.
         if has_body && respond.poll_reset(cx).is_ready() {
             return Poll::Ready(None);
         }
-        if let Poll::Ready(answered) = call.as_mut().poll(cx) {
-            return Poll::Ready(Some(answered));
+        if let Poll::Ready(head) = call.as_mut().poll(cx, |made| body = Some(made)) {
+            return Poll::Ready(Some(head));
         }
         match has_body {
             true => Poll::Pending,
             false => respond.poll_reset(cx).map(|_| None),
         }
     });
-    let Some(Ok(answered)) = answered.await else {
+    let (Some(head), Some(body)) = (answered.await, body) else {
         return Ending::Reset;
     };
-    let (head, body) = answered.into_parts();
     let ending = match tunnel {
         Some((receive, switch)) if head.status.is_success() => {
             begin_tunnel(head, respond, receive, switch, &connection);

@@ -22,7 +22,7 @@ use testkit::origin::{Echo, Origin};
 use tower_layer::{Layer, layer_fn};
 use tower_service::Service;
 
-use crate::forward::front::{Front, config_with_route};
+use crate::forward::front::{Front, config_with_route, h2c};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Answer<B> = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
@@ -74,6 +74,67 @@ async fn mark(
     let mut response = rest.call(request).await?;
     response.headers_mut().append("x-mark", name);
     Ok(response)
+}
+
+/// A layer may assign another cluster than that of the route, to requests of either path; the rest of the route holds.
+#[tokio::test]
+async fn a_layer_assigns_another_cluster() {
+    let [stable, beta] = ["stable", "beta"].map(Origin::named);
+    for cluster in [json!({}), h2c()] {
+        let mut config = config_with_route(
+            &[&stable.url()],
+            &json!({ "Layers": ["assign"], "Transforms": [{ "ResponseHeader": "x-route", "Set": "all" }] }),
+        );
+        config["Clusters"]["beta"] = cluster.clone();
+        config["Clusters"]["beta"]["Destinations"] = json!({ "d": { "Address": beta.url() } });
+        let assign = around(
+            |mut request: Request<ProxyRequestBody>, mut rest: RouteService| async move {
+                let wanted = request.headers().get("x-cluster").cloned();
+                let context = request.extensions_mut().get_mut::<RouteContext>().unwrap();
+                let is_known =
+                    wanted.map(|wanted| context.assign_cluster(&wanted.to_str().unwrap().into()));
+                let mut response: Response<ProxyBody> = rest.call(request).await?;
+                let is_known = HeaderValue::from_str(&format!("{is_known:?}"))?;
+                response.headers_mut().insert("x-known", is_known);
+                Ok(response)
+            },
+        );
+        let front = Front::build(
+            &config,
+            Origin::builder(),
+            Proxy::builder().layer("assign", assign),
+        );
+        for mut client in [front.http1().await, front.http2().await] {
+            for (wanted, name, known) in [
+                (None, "stable", "None"),
+                (Some("BETA"), "beta", "Some(true)"),
+                (Some("gamma"), "stable", "Some(false)"),
+            ] {
+                let mut request = client.request("GET", "/");
+                if let Some(wanted) = wanted {
+                    request = request.header("x-cluster", wanted);
+                }
+                let answer = client
+                    .send(request.body(body::empty()).unwrap())
+                    .await
+                    .unwrap();
+                assert_eq!(
+                    (answer.text(), answer.status.as_u16()),
+                    (name.to_owned(), 200)
+                );
+                assert_eq!(answer.headers["x-known"], known);
+                assert_eq!(answer.headers["x-route"], "all");
+            }
+        }
+        front.settled().await;
+        let requests = front
+            .proxy
+            .clusters()
+            .iter()
+            .map(|it| (it.id.to_string(), it.requests))
+            .collect::<Vec<_>>();
+        assert_eq!(requests, [("beta".to_owned(), 2), ("c".to_owned(), 4)]);
+    }
 }
 
 fn marks() -> ProxyBuilder {

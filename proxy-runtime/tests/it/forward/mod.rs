@@ -5,7 +5,9 @@
 
 mod basics;
 mod cancel;
+mod direct;
 mod expect;
+mod extend;
 mod faults;
 mod filters;
 mod front;

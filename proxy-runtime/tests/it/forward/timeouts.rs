@@ -5,17 +5,67 @@
 
 use std::time::Duration;
 
+use http::{Request, Response};
 use serde_json::json;
 use testkit::body;
 use testkit::client::ClientError;
 use testkit::faults;
-use testkit::origin::Origin;
+use testkit::origin::{Incoming, Origin};
 use testkit::raw::RawClient;
 
-use crate::forward::front::{Front, config, config_with, config_with_route};
+use crate::forward::front::{Front, config, config_with, config_with_route, h2c};
 
 fn ten_seconds() -> serde_json::Value {
     json!({ "HttpRequest": { "ActivityTimeout": "00:00:10" } })
+}
+
+/// The other meaning of `Timeout`, which is YARP's: the body of the response counts.
+#[tokio::test(start_paused = true)]
+async fn a_timeout_may_include_the_body() {
+    let timeout = json!({ "Timeout": "00:00:10", "TimeoutIncludesBody": true });
+    // `/20` is a body of twenty parts, one a second.
+    let origin = Origin::start(|request: Request<Incoming>| async move {
+        let parts = request.uri().path()[1..].parse().unwrap();
+        let (mut send, response) = body::channel(1);
+        tokio::spawn(async move {
+            for _ in 0..parts {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                if send.send_data("part ".into()).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Response::new(response)
+    });
+    for cluster in [json!({}), h2c()] {
+        let mut config = config_with(&[&origin.url()], &cluster);
+        config["Routes"] = config_with_route(&[], &timeout)["Routes"].take();
+        let front = Front::start(&config);
+        for mut client in [front.http1().await, front.http2().await] {
+            assert_eq!(client.get("/8").await.unwrap().text(), "part ".repeat(8));
+            let error = client.get("/20").await.unwrap_err();
+            let received = error.truncated().expect("the head had come").text().len();
+            assert!((40..=50).contains(&received), "{received} by {cluster}");
+        }
+        front.settled().await;
+        assert_eq!(front.errors("RequestTimedOut"), 2, "{cluster}");
+        assert_eq!(front.errors("ResponseBodyDestination"), 0, "{cluster}");
+    }
+}
+
+/// A tunnel has no end that the timeout could be about, on either path.
+#[tokio::test(start_paused = true)]
+async fn a_tunnel_outlives_a_timeout_that_includes_the_body() {
+    let origin = Origin::upgrade_echo();
+    let timeout = json!({ "Timeout": "00:00:10", "TimeoutIncludesBody": true });
+    let front = Front::start(&config_with_route(&[&origin.url()], &timeout));
+    let mut client = RawClient::connect(front.server.addr()).await.unwrap();
+    let request = "GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n";
+    client.write_all(request).await.unwrap();
+    assert_eq!(client.read_response_head().await.unwrap().status, 101);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    client.write_all("hello").await.unwrap();
+    assert_eq!(client.read_exact(5).await.unwrap(), b"hello");
 }
 
 #[tokio::test(start_paused = true)]

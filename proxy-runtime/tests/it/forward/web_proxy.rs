@@ -172,7 +172,7 @@ async fn a_proxy_that_rejects_or_is_away_is_an_error_that_names_it() {
             answer.status
         );
         if !reason.is_empty() {
-            let failure = front.destination(0).failing.map(|failing| failing.cause);
+            let failure = front.destination(0).failing.map(|failing| failing.detail);
             let failure = failure.unwrap_or_default();
             assert!(failure.contains(reason), "{failure}");
             assert!(

@@ -5,7 +5,10 @@
 
 mod affinity;
 mod again;
+mod browser;
 mod bytes;
+#[cfg(all(feature = "admin", feature = "http2", feature = "tls"))]
+mod causes;
 #[cfg(all(feature = "http2", feature = "tls"))]
 mod client_certificates;
 mod clients;

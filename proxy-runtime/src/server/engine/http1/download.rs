@@ -294,7 +294,7 @@ impl Http1Download {
         status: StatusCode,
         input: &mut ReadBuffer,
         output: &mut Vec<u8>,
-        outgoing: ForClient<'_>,
+        outgoing: &mut ForClient<'_>,
     ) -> Result<(), ResponseFailure> {
         let received = (input.filled(), response, &self.table);
         outgoing.write(status, received, output)?;

@@ -81,6 +81,8 @@ impl<'c, T: Transport> Http1Downstream<'c, T> {
     /// Forwards the request.
     ///
     /// Cancel-safe: if dropped, the request is cancelled at the destination.
+    // The future is made where it is kept; otherwise it would be moved there, twice.
+    #[inline(always)]
     pub(crate) fn forward(self, engine: &Engine) -> impl Future<Output = Forwarded> {
         exchange::forward(self, engine.service(), engine.current())
     }
@@ -110,8 +112,7 @@ impl<T: Transport> Headed for Http1Downstream<'_, T> {
     #[inline]
     fn head(&self) -> RequestView<'_> {
         let Client { input, table, .. } = &*self.client;
-        let is_https = self.client.info().tls;
-        RequestView::new(input.filled(), self.request, table, is_https)
+        RequestView::of_connection(input.filled(), self.request, table, self.client.info())
     }
 }
 
@@ -141,7 +142,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     }
 
     fn sent_head(&self, text: &[u8]) -> Option<SentHead> {
-        SentHead::read(text, self.client.info().tls)
+        SentHead::read(text, *self.client.info())
     }
 
     #[inline]
@@ -368,7 +369,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             ..
         } = &mut *self.client;
         let info = || record.as_ref().map_or(state.info, |record| *record.info());
-        let outgoing = ForClient {
+        let mut outgoing = ForClient {
             plan: route.plan,
             connection: match is_last {
                 true => OutgoingConnection::Close,
@@ -381,7 +382,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             download.change_trailers(plan, status, self.request.accepts_trailers());
         }
         let Http1Connection { io, input, .. } = connection;
-        download.begin(response, status, input, output, outgoing)?;
+        download.begin(response, status, input, output, &mut outgoing)?;
         if !download.has_all() && input.is_empty() && io.may_be_readable() {
             let looked = download.look_behind_head(cx, (io, input), output);
             looked.map_err(|()| ResponseFailure::BrokenBody(status))?;

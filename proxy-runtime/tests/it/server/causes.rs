@@ -1,0 +1,284 @@
+//! The operator's test: each cause of a failure is made in a running proxy, and access log, metrics, verdict and problems
+//! name it alike, on every way through the proxy.
+
+mod faults;
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use parking_lot::Mutex;
+use proxy_runtime::admin::Admin;
+use proxy_runtime::filter::{Filter, FilterContext, Flow, Reply, RequestEdit};
+use proxy_runtime::health::Health;
+use proxy_runtime::layer::RouteService;
+use proxy_runtime::proxy_model::Snapshot;
+use proxy_runtime::proxy_model::config::ProxyConfig;
+use proxy_runtime::server::{AccessLogSink, AccessRecord, Listener, Server, ServerHandle};
+use proxy_runtime::upstream::UpstreamOptions;
+use proxy_runtime::{Cause, Proxy, ProxyBuilder, Side};
+use serde_json::{Value, json};
+use testkit::raw::RawClient;
+use testkit::time::{eventually, guarded};
+use tower_layer::layer_fn;
+
+use crate::server::causes::faults::{Act, Fault, Peers, fault};
+use crate::server::support::loopback;
+use crate::server::ways::Disguised;
+
+/// The causes in the lines of an access log.
+#[derive(Debug, Default)]
+struct Causes(Mutex<Vec<(Option<u16>, Option<Cause>)>>);
+
+impl AccessLogSink for Causes {
+    fn log(&self, record: &AccessRecord<'_>) {
+        let status = record.status.map(|status| status.as_u16());
+        self.0.lock().push((status, record.cause()));
+    }
+}
+
+/// Replies with this status.
+struct Answers(u16);
+
+impl Filter for Answers {
+    fn on_request(&self, _: &mut RequestEdit<'_>, _: &FilterContext<'_>) -> Flow {
+        Reply::new(StatusCode::from_u16(self.0).unwrap()).into()
+    }
+}
+
+struct Panics;
+
+impl Filter for Panics {
+    fn on_request(&self, _: &mut RequestEdit<'_>, _: &FilterContext<'_>) -> Flow {
+        panic!("as the test wants")
+    }
+}
+
+/// The way of a request through the proxy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Bytes,
+    Types,
+    Layer,
+}
+
+fn builder(options: UpstreamOptions) -> ProxyBuilder {
+    Proxy::builder()
+        .filter("deny", Answers(403))
+        .filter("limit", Answers(429))
+        .filter("panic", Panics)
+        .layer("pass", layer_fn(|rest: RouteService| rest))
+        .upstream(options)
+}
+
+fn compiled(config: &Value, way: Way) -> Arc<Snapshot> {
+    let mut config = config.clone();
+    if way == Way::Layer {
+        config["Routes"]["r"]["Layers"] = json!(["pass"]);
+    }
+    let config = ProxyConfig::from_json(&config.to_string()).unwrap();
+    let options = builder(UpstreamOptions::default()).compile_options();
+    Arc::new(Snapshot::compile(config, &options).unwrap().0)
+}
+
+/// A proxy in a server, with all that an operator looks at.
+struct Scene {
+    way: Way,
+    config: Value,
+    proxy: Proxy,
+    server: ServerHandle,
+    admin: Admin,
+    log: Arc<Causes>,
+    _peers: Peers,
+}
+
+impl Scene {
+    fn start(way: Way, config: Value, options: UpstreamOptions, peers: Peers) -> Self {
+        let (proxy, driver) = builder(options)
+            .snapshot(compiled(&config, way))
+            .build()
+            .unwrap();
+        tokio::spawn(driver);
+        let log = Arc::new(Causes::default());
+        let sink = Arc::clone(&log) as Arc<dyn AccessLogSink>;
+        let served = proxy.clone();
+        let server = match way {
+            Way::Types => Server::builder(move || Disguised(served.service())),
+            Way::Bytes | Way::Layer => Server::for_proxy(&proxy),
+        };
+        let server = server.with_workers(NonZeroUsize::MIN).with_access_log(sink);
+        let server = server.with_listener(Listener::http(loopback()));
+        Self {
+            way,
+            config,
+            server: server.bind().unwrap().start().unwrap(),
+            admin: Admin::builder(proxy.clone()).build(),
+            proxy,
+            log,
+            _peers: peers,
+        }
+    }
+
+    fn asked(&self, path: &str) -> Bytes {
+        let request = Request::get(path).header("host", "localhost").body(());
+        self.admin.respond(&request.unwrap()).into_body()
+    }
+
+    fn json(&self, path: &str) -> Value {
+        serde_json::from_slice(&self.asked(path)).unwrap()
+    }
+
+    /// Waits for a line of the access log.
+    async fn logged(&self, count: usize) {
+        eventually("the request is logged", async || {
+            self.log.0.lock().len() >= count
+        })
+        .await;
+    }
+
+    async fn play(&self, cause: Cause, acts: Vec<Act>) {
+        let address = self.server.local_addrs()[0];
+        let mut held = Vec::new();
+        for act in acts {
+            match act {
+                Act::Ask(request, expected) => {
+                    let before = self.log.0.lock().len();
+                    let mut client = RawClient::connect(address).await.unwrap();
+                    client.write_all(&request).await.unwrap();
+                    // A reset ends it as well.
+                    let said = guarded("the end of the response", client.read_to_end()).await;
+                    let said = said.unwrap_or_default();
+                    let status = said.get(9..12).map(String::from_utf8_lossy);
+                    assert_eq!(status.as_deref(), Some(expected), "{cause} {:?}", self.way);
+                    self.logged(before + 1).await;
+                }
+                Act::Hold(request) => {
+                    let mut client = RawClient::connect(address).await.unwrap();
+                    client.write_all(&request).await.unwrap();
+                    held.push(client);
+                }
+                Act::Until(is_ready) => eventually("the peer is ready", async || is_ready()).await,
+                Act::Leave => {
+                    held.clear();
+                    self.logged(1).await;
+                }
+                Act::Unhealthy => {
+                    let (cluster, destination) = ("c".into(), "d".into());
+                    assert!(
+                        self.proxy
+                            .set_health(&cluster, &destination, Health::Unhealthy)
+                    );
+                }
+                Act::LeadBack => {
+                    let mut config = self.config.clone();
+                    config["Clusters"]["c"]["Destinations"]["d"]["Address"] =
+                        json!(format!("http://{address}/"));
+                    self.proxy.publish(compiled(&config, self.way)).unwrap();
+                }
+            }
+        }
+    }
+
+    /// All that an operator looks at names the cause.
+    async fn check(&self, cause: Cause) {
+        let case = format!("{cause} {:?}", self.way);
+        let lines = self.log.0.lock().clone();
+        // Where a request follows itself in a loop, one of the two lines is about the other.
+        let mut named = lines.iter().filter_map(|(_, cause)| *cause);
+        // The server writes the line of a tunnel, of which it knows only that it has ended.
+        let is_named = cause == Cause::IdleTunnel || named.any(|named| named == cause);
+        assert!(is_named, "{case}: {lines:?}");
+        let series = format!("cause=\"{cause}\",side=\"{}\"", cause.side().as_str());
+        // The end of a tunnel is counted by a task of its own.
+        eventually(format!("{case} is counted"), async || {
+            let metrics = self.asked("/metrics");
+            let metrics = String::from_utf8_lossy(&metrics);
+            let mut counted = metrics
+                .lines()
+                .filter(|line| line.starts_with("proxy_failures_total"));
+            counted.any(|line| line.contains(&series))
+        })
+        .await;
+        let overview = self.json("/api/v1/overview");
+        let problems = self.json("/api/v1/problems");
+        if cause.side() == Side::Client {
+            assert_eq!(overview["state"], "ok", "{case}: {overview}");
+            return;
+        }
+        let problems = problems["problems"].as_array().unwrap();
+        let codes: Vec<_> = problems.iter().map(|problem| &problem["code"]).collect();
+        if cause == Cause::LoopDetected {
+            // It fails before the cluster is known, so that a problem of the route is all that there is.
+            assert!(codes.contains(&&json!(cause.as_str())), "{case}: {codes:?}");
+            return;
+        }
+        let concern = &overview["concerns"][0];
+        assert_eq!(concern["cause"], cause.as_str(), "{case}: {overview}");
+        assert_eq!(concern["side"], cause.side().as_str(), "{case}");
+        if concern["kind"] == "route" {
+            return;
+        }
+        let sentence = overview["sentence"].as_str().unwrap();
+        assert!(sentence.contains(&cause.text()), "{case}: {sentence}");
+        let is_listed = problems.iter().any(|problem| {
+            problem["code"] == cause.as_str() && problem["pointer"] == "/Clusters/c"
+        });
+        assert!(is_listed, "{case}: {problems:?}");
+    }
+}
+
+/// The causes that no peer can make at will; tests beside their code make them.
+const NOT_INJECTED: &[Cause] = &[
+    // Another error of the system than those with names of their own.
+    Cause::ConnectFailed,
+    // Out of descriptors, ports or memory.
+    Cause::Exhausted,
+    // Files of certificates that cannot be read keep the configuration from serving.
+    Cause::TlsSettings,
+    // Many clients, or a server that is stopping.
+    Cause::ClientMemory,
+    Cause::Overloaded,
+    // The server rejects these before the proxy sees them.
+    Cause::FieldsTooLarge,
+];
+
+#[tokio::test]
+async fn all_that_operators_look_at_names_the_same_cause() {
+    let mut injected = BTreeSet::new();
+    let mut failed = Vec::new();
+    for cause in Cause::ALL {
+        for way in [Way::Bytes, Way::Types, Way::Layer] {
+            let Some(Fault {
+                config,
+                options,
+                peers,
+                acts,
+            }) = fault(*cause)
+            else {
+                continue;
+            };
+            injected.insert(cause.as_str());
+            let played = tokio::spawn(async move {
+                let scene = Scene::start(way, config, options, peers);
+                scene.play(*cause, acts).await;
+                scene.check(*cause).await;
+            });
+            if played.await.is_err() {
+                failed.push((cause.as_str(), way));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "their panics are above: {failed:?}");
+    let left: Vec<_> = Cause::ALL
+        .iter()
+        .filter(|cause| !injected.contains(cause.as_str()))
+        .collect();
+    assert_eq!(left.len(), NOT_INJECTED.len(), "{left:?}");
+    assert!(
+        left.iter().all(|cause| NOT_INJECTED.contains(cause)),
+        "{left:?}"
+    );
+    assert!(injected.len() >= 30, "{}", injected.len());
+}
