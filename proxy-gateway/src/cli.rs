@@ -103,7 +103,7 @@ pub(crate) struct Explain {
     /// Header of the request; can be given several times
     #[arg(long = "header", value_name = "NAME: VALUE")]
     pub(crate) headers: Vec<String>,
-    /// Listener of the request; needed if listeners differ in `StrictPaths` or `TrustedSenders`
+    /// Listener of the request; needed if listeners differ in `StrictPaths`, `TrustedSenders` or `TrustedProxies`
     #[arg(long, value_name = "NAME")]
     pub(crate) listener: Option<String>,
     /// Address of the client

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use discovery_core::{Merge, Merged, MergedState, UnreachableClusters};
+use discovery_http::{ReqwestTransport, Transport, TransportOptions, tls};
 use program_kit::Failure;
 use proxy_model::CompileOptions;
 use proxy_policies::Policies;
@@ -104,7 +105,8 @@ impl Gateway {
         let unreachable = Arc::new(UnreachableClusters::new());
         builder = builder.unreachable(Arc::clone(&unreachable));
         builder = builder.loop_guard(settings.server.loop_guard);
-        builder = builder.policies(Arc::new(Policies::new()));
+        let policies = Policies::new().with_transport(policy_client(&provider)?);
+        builder = builder.policies(Arc::new(policies));
         if let Some(zone) = &settings.server.zone {
             builder = builder.zone(zone.as_str());
         }
@@ -367,6 +369,26 @@ impl Gateway {
     }
 }
 
+/// The client of HTTP for policies that ask others.
+fn policy_client(
+    provider: &Arc<rustls::crypto::CryptoProvider>,
+) -> Result<Arc<dyn Transport>, Failure> {
+    let verifier = tls::system_verifier(provider);
+    let config = verifier
+        .and_then(|verifier| tls::client_config(Arc::clone(provider), verifier, None))
+        .map_err(|error| {
+            Failure::new(format!("the client of policies cannot be set up: {error}"))
+        })?;
+    let mut options = TransportOptions::new("proxy-gateway");
+    options.connect_timeout = POLICY_CONNECT_TIMEOUT;
+    let client = ReqwestTransport::new(config, &options);
+    let client = client.map_err(|error| Failure::from_error(&error))?;
+    Ok(Arc::new(client))
+}
+
+/// The time limit for a connection to a service that authorizes, or to an issuer of tokens.
+const POLICY_CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
 fn upstream(
     server: &settings::Server,
     provider: &Arc<rustls::crypto::CryptoProvider>,
@@ -401,7 +423,12 @@ fn open(
             (opened, Some(config))
         }
     };
-    Ok((opened.with_rules(listener.rules), tls))
+    let opened = opened.with_rules(listener.rules);
+    let opened = match &listener.proxy_protocol {
+        None => opened,
+        Some(protocol) => opened.with_proxy_protocol(protocol.clone()),
+    };
+    Ok((opened, tls))
 }
 
 /// The listening socket of the admin page.

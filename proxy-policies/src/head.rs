@@ -1,7 +1,7 @@
 //! Heads of requests as policies see them, whatever lane they are on, and the answers of policies.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, request};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, request};
 use proxy_runtime::ProxyBody;
 use proxy_runtime::filter::{Reply, RequestEdit};
 
@@ -14,6 +14,12 @@ pub(crate) trait Head {
 
     /// The first value of a header, by its name in lower case.
     fn header(&self, name: &str) -> Option<&[u8]>;
+
+    /// The target and all headers, if they are there in `http` types.
+    fn whole(&self) -> Option<(&Uri, &HeaderMap)>;
+
+    /// Appends a header of the request for the destination.
+    fn append(&mut self, name: HeaderName, value: HeaderValue);
 
     /// Sets a header of the request for the destination.
     fn set(&mut self, name: &str, value: HeaderValue);
@@ -39,6 +45,14 @@ impl Head for RequestEdit<'_> {
 
     fn header(&self, name: &str) -> Option<&[u8]> {
         RequestEdit::header(self, name)
+    }
+
+    fn whole(&self) -> Option<(&Uri, &HeaderMap)> {
+        None
+    }
+
+    fn append(&mut self, name: HeaderName, value: HeaderValue) {
+        let _ = RequestEdit::append(self, name.as_str(), value);
     }
 
     fn set(&mut self, name: &str, value: HeaderValue) {
@@ -76,6 +90,14 @@ impl Head for TypedHead<'_> {
 
     fn header(&self, name: &str) -> Option<&[u8]> {
         self.parts.headers.get(name).map(HeaderValue::as_bytes)
+    }
+
+    fn whole(&self) -> Option<(&Uri, &HeaderMap)> {
+        Some((&self.parts.uri, &self.parts.headers))
+    }
+
+    fn append(&mut self, name: HeaderName, value: HeaderValue) {
+        let _ = self.parts.headers.try_append(name, value);
     }
 
     fn set(&mut self, name: &str, value: HeaderValue) {
@@ -118,8 +140,8 @@ impl Notes {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
-    headers: Vec<(&'static str, HeaderValue)>,
-    text: &'static str,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Bytes,
 }
 
 impl Answer {
@@ -127,43 +149,49 @@ impl Answer {
         Self {
             status,
             headers: Vec::new(),
-            text: "",
+            body: Bytes::new(),
         }
     }
 
     /// Sets a short text for people.
     pub(crate) fn saying(mut self, text: &'static str) -> Self {
-        self.text = text;
+        self.push_named(http::header::CONTENT_TYPE, TEXT);
+        self.with_body(Bytes::from_static(text.as_bytes()))
+    }
+
+    /// Sets the body.
+    pub(crate) fn with_body(mut self, body: Bytes) -> Self {
+        self.body = body;
         self
     }
 
     /// Adds a header, whose name is in lower case.
     pub(crate) fn push(&mut self, name: &'static str, value: HeaderValue) {
+        self.push_named(HeaderName::from_static(name), value);
+    }
+
+    /// Adds a header.
+    pub(crate) fn push_named(&mut self, name: HeaderName, value: HeaderValue) {
         self.headers.push((name, value));
     }
 
     pub(crate) fn into_reply(self) -> Reply {
         let mut reply = Reply::new(self.status);
         for (name, value) in self.headers {
-            reply = reply.with_header(HeaderName::from_static(name), value);
+            reply = reply.with_header(name, value);
         }
-        if self.text.is_empty() {
-            return reply;
+        match self.body.is_empty() {
+            true => reply,
+            false => reply.with_body(self.body),
         }
-        reply
-            .with_header(http::header::CONTENT_TYPE, TEXT)
-            .with_body(self.text)
     }
 
     pub(crate) fn into_response(self, notes: Notes) -> Response<ProxyBody> {
-        let mut response = Response::new(ProxyBody::text(Bytes::from_static(self.text.as_bytes())));
+        let mut response = Response::new(ProxyBody::text(self.body));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        if !self.text.is_empty() {
-            headers.insert(http::header::CONTENT_TYPE, TEXT);
-        }
         for (name, value) in self.headers {
-            headers.append(HeaderName::from_static(name), value);
+            headers.append(name, value);
         }
         notes.apply(headers);
         response

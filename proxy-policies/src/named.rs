@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use discovery_http::Transport;
 use proxy_model::compiled::Route;
 use proxy_model::config::{PolicyConfig, PolicyKind};
 use proxy_model::{Problem, pointer_to};
@@ -89,15 +90,18 @@ impl Named {
     /// # Errors
     ///
     /// The settings are none that [`read`](crate::read) gives.
-    pub(crate) fn new(config: &PolicyConfig) -> Result<Self, Problem> {
+    pub(crate) fn new(
+        config: &PolicyConfig,
+        transport: Option<&Arc<dyn Transport>>,
+    ) -> Result<Self, Problem> {
         let settings = &config.settings;
         let rule = match config.kind {
-            PolicyKind::Cors => rule(settings, |config| Rule::Cors(Cors::new(&config))),
+            PolicyKind::Cors => rule(settings, |config| Ok(Rule::Cors(Cors::new(&config)))),
             PolicyKind::Authorization => rule(settings, |config| {
-                Rule::Authorization(Authorization::new(&config))
+                Authorization::new(&config, transport).map(Rule::Authorization)
             }),
             PolicyKind::RateLimiter => rule(settings, |limits| {
-                Rule::RateLimiter(RateLimiter::new(&config.name, &limits))
+                Ok(Rule::RateLimiter(RateLimiter::new(&config.name, &limits)))
             }),
             PolicyKind::Timeout => Err("a timeout is honoured by the model".to_owned()),
         };
@@ -196,6 +200,14 @@ impl Named {
                 visit.claims = claims;
                 Step::Pass(None)
             }
+            Judged::Told(claims, headers) => {
+                self.count(PolicyOutcome::Admitted);
+                for (name, value) in headers {
+                    head.append(name, value);
+                }
+                visit.claims = Some(claims);
+                Step::Pass(None)
+            }
             Judged::Denied(answer) => {
                 self.count(PolicyOutcome::Denied);
                 Step::Answer(answer)
@@ -260,11 +272,11 @@ impl Pending {
 
 fn rule<C: serde::de::DeserializeOwned>(
     settings: &Value,
-    compile: impl FnOnce(C) -> Rule,
+    compile: impl FnOnce(C) -> Result<Rule, String>,
 ) -> Result<Rule, String> {
     serde_json::from_value(settings.clone())
-        .map(compile)
         .map_err(|error| error.to_string())
+        .and_then(compile)
 }
 
 impl fmt::Debug for Named {

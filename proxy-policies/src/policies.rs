@@ -1,7 +1,9 @@
 //! The policies of a proxy.
 
+use std::fmt;
 use std::sync::{Arc, Weak};
 
+use discovery_http::Transport;
 use parking_lot::Mutex;
 use proxy_model::compiled::{ChosenPolicy, Route};
 use proxy_model::config::PolicyKind;
@@ -16,8 +18,10 @@ use crate::named::Named;
 /// One value serves one proxy, registered with
 /// [`ProxyBuilder::policies`](proxy_runtime::ProxyBuilder::policies). The configuration that defines the policies comes
 /// from [`read`](crate::read). A policy whose settings are the same in the next configuration keeps its state.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Policies {
+    /// The client of services that policies ask.
+    transport: Option<Arc<dyn Transport>>,
     /// The policies of all configurations in use.
     known: Mutex<Vec<Weak<Named>>>,
 }
@@ -26,6 +30,14 @@ impl Policies {
     /// Creates the policies of a proxy.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Sets the client of HTTP for policies that ask others: `ForwardAuth` and `Jwt`. It must not follow redirects. Default:
+    /// none, and such policies are rejected.
+    #[must_use]
+    pub fn with_transport(mut self, transport: Arc<dyn Transport>) -> Self {
+        self.transport = Some(transport);
+        self
     }
 
     /// Compiles the policies of a configuration, or finds those that it has in common with one in use.
@@ -42,7 +54,7 @@ impl Policies {
                 compiled.push(Arc::clone(same));
                 continue;
             }
-            match Named::new(config) {
+            match Named::new(config, self.transport.as_ref()) {
                 Ok(policy) => compiled.push(Arc::new(policy)),
                 Err(problem) => problems.push(problem),
             }
@@ -57,6 +69,12 @@ impl Policies {
             }
         }
         Ok(compiled)
+    }
+}
+
+impl fmt::Debug for Policies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policies").finish_non_exhaustive()
     }
 }
 
@@ -78,8 +96,9 @@ impl PolicySource for Policies {
         let compiled = self.compile(snapshot)?;
         let of_route = |route: &Route| {
             let guards = guards(route, &compiled)?;
-            // Inside of layers, filters would come after them.
-            Some(match guards.are_immediate() && route.layers().is_empty() {
+            // Inside of layers, filters would come after them. A route that answers itself has no filters at all.
+            let may_be_filter = route.layers().is_empty() && !route.target().is_reply();
+            Some(match guards.are_immediate() && may_be_filter {
                 true => RoutePolicies::filter(guards),
                 false => RoutePolicies::layer(guards),
             })

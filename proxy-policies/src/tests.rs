@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::HeaderValue;
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use proxy_model::config::ProxyConfig;
 use proxy_model::{CompileOptions, Snapshot};
 
@@ -11,6 +11,8 @@ use crate::head::Head;
 
 mod around;
 mod reload;
+mod remote;
+mod tokens;
 
 /// A route with a value in its path.
 pub(crate) fn route() -> Snapshot {
@@ -64,6 +66,15 @@ impl Head for TestHead {
         let mut headers = self.headers.iter();
         let (_, value) = headers.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
         Some(value.as_bytes())
+    }
+
+    fn whole(&self) -> Option<(&Uri, &HeaderMap)> {
+        None
+    }
+
+    fn append(&mut self, name: HeaderName, value: HeaderValue) {
+        let value = value.to_str().unwrap().to_owned();
+        self.headers.push((name.as_str().to_owned(), value));
     }
 
     fn set(&mut self, name: &str, value: HeaderValue) {

@@ -4,9 +4,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use proxy_model::json::{Node, ObjectReader};
 use proxy_model::{Problem, Problems, pointer_to};
-use proxy_runtime::server::ListenerRules;
+use proxy_runtime::server::{ListenerRules, ProxyProtocol};
 
 use super::Settings;
+use super::senders::{read_proxy_protocol, read_trusted_proxies};
 use super::tls::{self, Tls};
 
 /// An address on which the proxy listens.
@@ -16,6 +17,7 @@ pub(crate) struct Listener {
     pub(crate) address: SocketAddr,
     pub(crate) tls: Option<Tls>,
     pub(crate) rules: ListenerRules,
+    pub(crate) proxy_protocol: Option<ProxyProtocol>,
 }
 
 impl Default for Listener {
@@ -25,6 +27,7 @@ impl Default for Listener {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             tls: None,
             rules: ListenerRules::default(),
+            proxy_protocol: None,
         }
     }
 }
@@ -50,11 +53,21 @@ pub(super) fn read(
         let mut rules = ListenerRules::default();
         rules.strict_paths = listener.boolean("StrictPaths").unwrap_or(false);
         rules.trusts_senders = listener.boolean("TrustedSenders").unwrap_or(false);
+        rules.trusted_proxies = read_trusted_proxies(listener);
+        if rules.trusted_proxies.is_some() && listener.peek("TrustedSenders").is_some() {
+            let message = "`TrustedProxies` says which clients are trusted";
+            let pointer = listener.pointer_to("TrustedSenders");
+            let problem = Problem::error(pointer, "contradiction", message)
+                .with_suggestion("remove `TrustedSenders`");
+            listener.problems().push(problem);
+        }
+        let proxy_protocol = read_proxy_protocol(listener);
         Some(Listener {
             name: name.to_owned(),
             address: address?,
             tls,
             rules,
+            proxy_protocol,
         })
     })?
 }

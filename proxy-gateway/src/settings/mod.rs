@@ -8,6 +8,7 @@ mod limits;
 mod listener;
 mod resolver;
 pub(crate) mod sections;
+mod senders;
 mod telemetry;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 mod admin_page;
 mod cli;
+mod clients;
 mod common;
 mod consul;
 mod docs;

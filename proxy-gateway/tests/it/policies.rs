@@ -11,7 +11,7 @@ use testkit::time::eventually;
 const READY: &str = "a second Ctrl-C stops at once";
 
 /// The example of the page that has this text.
-fn example(text: &str) -> String {
+pub(crate) fn example(text: &str) -> String {
     let page = page("policies.md");
     let mut blocks = page.blocks.iter();
     let found = blocks.find(|block| block.info == "json config" && block.text.contains(text));
@@ -19,10 +19,10 @@ fn example(text: &str) -> String {
 }
 
 /// The layer on top of the examples: free ports, and a destination that exists.
-fn overlay(destination: SocketAddr, more: &str) -> String {
+fn overlay(listener: &str, destination: SocketAddr, more: &str) -> String {
     format!(
         r#"{{
-            "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }},
+            "Listeners": {{ "{listener}": {{ "Address": "127.0.0.1:0" }} }},
             "Admin": {{ "Address": "127.0.0.1:0" }},
             "ReverseProxy": {{ "Clusters": {{ "api": {{ "Destinations": {{ "1": {{ "Address": "http://{destination}/" }} }} }} }} }}
             {more}
@@ -30,19 +30,24 @@ fn overlay(destination: SocketAddr, more: &str) -> String {
     )
 }
 
-struct Gateway {
+pub(crate) struct Gateway {
     _process: PeerProcess,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     admin: SocketAddr,
     file: ConfigFile,
     _top: ConfigFile,
 }
 
 impl Gateway {
-    async fn start(example: &str, destination: SocketAddr) -> Self {
+    pub(crate) async fn start(example: &str, destination: SocketAddr) -> Self {
+        let listener = if example.contains("\"tcp\"") {
+            "tcp"
+        } else {
+            "web"
+        };
         let (file, top) = (
             ConfigFile::new(example),
-            ConfigFile::new(&overlay(destination, "")),
+            ConfigFile::new(&overlay(listener, destination, "")),
         );
         let (below, above) = (file.argument(), top.argument());
         let process = start(&["run", "--config", &below, "--config", &above], READY).await;
@@ -58,7 +63,7 @@ impl Gateway {
     }
 
     /// The status and the text of the response to a request with these lines.
-    async fn send(&self, line: &str, headers: &[&str]) -> (u16, String) {
+    pub(crate) async fn send(&self, line: &str, headers: &[&str]) -> (u16, String) {
         send(self.address, line, headers).await
     }
 }
@@ -293,4 +298,76 @@ async fn check_and_explain_know_policies() {
         said.contains("/Policies/Discovered/ConsulDiscovery/RateLimiter"),
         "{said}"
     );
+}
+
+#[tokio::test]
+async fn another_service_decides_about_requests_and_handshakes() {
+    let origin = RawOrigin::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let service = RawOrigin::script(|mut connection| async move {
+        loop {
+            let head = connection.read_request().await?;
+            let text = String::from_utf8_lossy(&head.bytes).to_lowercase();
+            let answer = match text.contains("cookie: session=ann") {
+                true => "HTTP/1.1 204 No Content\r\nX-User: ann\r\n\r\n",
+                false => {
+                    "HTTP/1.1 302 Found\r\nLocation: https://login.example/\r\nContent-Length: 2\r\n\r\ngo"
+                }
+            };
+            connection.write_all(answer).await?;
+        }
+    });
+    let text = example("ForwardAuth").replace("127.0.0.1:9000", &service.addr().to_string());
+    let gateway = Gateway::start(&text, origin.addr()).await;
+    let known = ["Cookie: session=ann", "X-User: root"];
+    assert_eq!(gateway.send("GET /shop/x?y", &known).await.0, 200);
+    let told = origin.recordings()[0].text().to_lowercase();
+    assert!(
+        told.contains("\r\nx-user: ann\r\n") && !told.contains("root"),
+        "{told}"
+    );
+    let asked = service.recordings()[0].text().to_lowercase();
+    assert!(asked.starts_with("get /verify http/1.1\r\n"), "{asked}");
+    assert!(
+        asked.contains("\r\nx-forwarded-uri: /shop/x?y\r\n"),
+        "{asked}"
+    );
+    let handshake = [
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    ];
+    for headers in [&[][..], &handshake] {
+        let (status, text) = gateway.send("GET /shop/x", headers).await;
+        assert_eq!(status, 302, "{text}");
+        assert!(
+            text.contains("https://login.example/") && text.ends_with("go"),
+            "{text}"
+        );
+    }
+    service.stop().await;
+    assert_eq!(gateway.send("GET /shop/x", &known).await.0, 503);
+    assert_eq!(origin.recordings().len(), 1, "nothing else came through");
+}
+
+#[tokio::test]
+async fn tokens_need_keys() {
+    let origin = Origin::named("api");
+    let issuer = RawOrigin::answering("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{\"keys\":[]}");
+    let uri = format!("http://{}/keys", issuer.addr());
+    let text = example("\"Jwt\"").replace("https://login.example.com/.well-known/jwks.json", &uri);
+    let gateway = Gateway::start(&text, origin.addr()).await;
+    let (status, head) = gateway.send("GET /orders/1", &[]).await;
+    assert_eq!(status, 401, "{head}");
+    assert!(
+        head.to_ascii_lowercase()
+            .contains("www-authenticate: bearer realm=\"proxy\"\r\n"),
+        "{head}"
+    );
+    let token = ["Authorization: Bearer eyJhbGciOiJFUzI1NiJ9.e30.AAAA"];
+    let (status, head) = gateway.send("GET /orders/1", &token).await;
+    assert_eq!(status, 401, "{head}");
+    assert!(head.contains("its key is not known"), "{head}");
+    assert_eq!(issuer.recordings().len(), 1);
+    assert_eq!(origin.traffic().requests(), 0);
 }

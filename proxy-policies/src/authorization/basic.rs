@@ -64,7 +64,7 @@ struct Shared {
 }
 
 /// A password that is to be checked.
-pub(super) struct PasswordCheck {
+pub(crate) struct PasswordCheck {
     shared: Arc<Shared>,
     user: String,
     password: Vec<u8>,

@@ -1,6 +1,9 @@
 //! Authorization: who may use a route.
 
 mod basic;
+mod forward;
+mod jwt;
+mod keys;
 mod networks;
 #[cfg(test)]
 mod tests;
@@ -9,15 +12,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use http::{HeaderValue, StatusCode};
+use discovery_http::Transport;
+use http::header::AUTHORIZATION;
+use http::{HeaderName, HeaderValue, StatusCode};
 
 use self::basic::{Basic, PasswordCheck};
 pub(crate) use self::basic::{MAX_COST, cost_of};
+use self::forward::{Asking, ForwardAuth};
+use self::jwt::{Fetching, Jwt};
 use self::networks::Networks;
-pub(crate) use self::networks::parse_network;
 use crate::config::AuthorizationConfig;
 use crate::head::{Answer, Head};
-use crate::named::Visit;
+use crate::named::{Visit, closed};
 
 /// Authenticated properties of a client, by name.
 pub(crate) type Claims = BTreeMap<String, String>;
@@ -25,15 +31,24 @@ pub(crate) type Claims = BTreeMap<String, String>;
 /// A compiled policy.
 pub(crate) struct Authorization {
     networks: Option<Networks>,
-    basic: Option<Basic>,
+    way: Option<Way>,
     claim_headers: Arc<[(Box<str>, Box<str>)]>,
+}
+
+/// The way to know who the client is.
+enum Way {
+    Basic(Basic),
+    Jwt(Jwt),
+    Forward(ForwardAuth),
 }
 
 /// The decision about a request.
 pub(crate) enum Judged {
     /// The client may use the route. The claims, if it was asked for any.
     Admitted(Option<Arc<Claims>>),
-    /// The client is rejected by its network.
+    /// The same, with headers for the destination.
+    Told(Arc<Claims>, Vec<(HeaderName, HeaderValue)>),
+    /// The client is rejected by its network or its claims.
     Denied(Answer),
     /// The client has to say who it is.
     Unauthenticated(Answer),
@@ -42,33 +57,59 @@ pub(crate) enum Judged {
 }
 
 /// A decision that takes time.
-pub(crate) struct Judging(PasswordCheck);
+pub(crate) enum Judging {
+    Password(PasswordCheck),
+    Keys(Fetching),
+    Service(Box<Asking>),
+}
 
 impl Judging {
     /// Waits for the decision.
     ///
     /// Cancel safe.
     pub(crate) async fn wait(self) -> Judged {
-        self.0.wait().await
+        match self {
+            Self::Password(check) => check.wait().await,
+            Self::Keys(fetching) => fetching.wait().await,
+            Self::Service(asking) => asking.wait().await,
+        }
     }
 }
 
 impl Authorization {
-    pub(crate) fn new(config: &AuthorizationConfig) -> Self {
-        Self {
+    /// # Errors
+    ///
+    /// The settings are none that were read, or the program has no client of HTTP for them.
+    pub(crate) fn new(
+        config: &AuthorizationConfig,
+        transport: Option<&Arc<dyn Transport>>,
+    ) -> Result<Self, String> {
+        let transport = || {
+            let transport = transport.ok_or("the program gives policies no client of HTTP")?;
+            Ok::<_, String>(Arc::clone(transport))
+        };
+        let way = match (&config.basic, &config.jwt, &config.forward) {
+            (Some(basic), _, _) => Some(Way::Basic(Basic::new(basic))),
+            (None, Some(jwt), _) => Some(Way::Jwt(Jwt::new(jwt, transport()?)?)),
+            (None, None, Some(forward)) => {
+                Some(Way::Forward(ForwardAuth::new(forward, transport()?)?))
+            }
+            (None, None, None) => None,
+        };
+        Ok(Self {
             networks: config.networks.as_ref().map(Networks::new),
-            basic: config.basic.as_ref().map(Basic::new),
+            way,
             claim_headers: config
                 .claim_headers
                 .iter()
                 .map(|(header, claim)| (header.as_str().into(), claim.as_str().into()))
                 .collect(),
-        }
+        })
     }
 
     /// Returns true if a decision never takes time.
     pub(crate) fn is_immediate(&self) -> bool {
-        self.basic.is_none()
+        self.way.is_none()
     }
 
     /// Judges a request. `Ok`: that takes time.
@@ -76,6 +117,9 @@ impl Authorization {
         // What only the proxy may say is taken out of the request first.
         for (header, _) in &*self.claim_headers {
             head.remove(header);
+        }
+        if let Some(Way::Forward(forward)) = &self.way {
+            forward.clean(head);
         }
         let may_come = self
             .networks
@@ -86,9 +130,19 @@ impl Authorization {
                 Answer::new(StatusCode::FORBIDDEN).saying("Forbidden.\n"),
             ));
         }
-        match &self.basic {
+        // Of two the destination might believe the one that was not looked at.
+        let is_repeated = head
+            .whole()
+            .is_some_and(|(_, headers)| headers.get_all(AUTHORIZATION).iter().count() > 1);
+        let field = head.header("authorization").filter(|_| !is_repeated);
+        match &self.way {
             None => Err(Judged::Admitted(None)),
-            Some(basic) => basic.check(head.header("authorization")).map(Judging),
+            Some(Way::Basic(basic)) => basic.check(field).map(Judging::Password),
+            Some(Way::Jwt(jwt)) => jwt.check(field).map(Judging::Keys),
+            Some(Way::Forward(forward)) => match forward.ask(head, visit) {
+                Some(asking) => Ok(Judging::Service(Box::new(asking))),
+                None => Err(Judged::Unavailable(closed())),
+            },
         }
     }
 

@@ -2,29 +2,51 @@
 
 use std::collections::BTreeMap;
 
-use ipnet::IpNet;
 use proxy_model::json::ObjectReader;
 use proxy_model::{Problem, Problems, pointer_to};
+use proxy_runtime::{Network, NetworkError};
 use serde::{Deserialize, Serialize};
 
 use super::missing;
-use crate::authorization::{MAX_COST, cost_of, parse_network};
+use super::remote::{ForwardConfig, JwtConfig, read_forward, read_jwt};
+use crate::authorization::{MAX_COST, cost_of};
 
 /// The settings of an authorization policy. A request must meet all parts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AuthorizationConfig {
     pub(crate) networks: Option<NetworksConfig>,
     pub(crate) basic: Option<BasicConfig>,
+    pub(crate) jwt: Option<JwtConfig>,
+    pub(crate) forward: Option<ForwardConfig>,
     /// Claims by the header of the request that gets their values.
     pub(crate) claim_headers: BTreeMap<String, String>,
+}
+
+/// A network, as text where a configuration carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct NetworkSetting(pub(crate) Network);
+
+impl TryFrom<String> for NetworkSetting {
+    type Error = NetworkError;
+
+    fn try_from(text: String) -> Result<Self, NetworkError> {
+        text.parse().map(Self)
+    }
+}
+
+impl From<NetworkSetting> for String {
+    fn from(setting: NetworkSetting) -> Self {
+        setting.0.to_string()
+    }
 }
 
 /// The networks of clients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct NetworksConfig {
     /// `None`: all that are not denied.
-    pub(crate) allow: Option<Vec<IpNet>>,
-    pub(crate) deny: Vec<IpNet>,
+    pub(crate) allow: Option<Vec<NetworkSetting>>,
+    pub(crate) deny: Vec<NetworkSetting>,
 }
 
 /// Names and passwords.
@@ -38,24 +60,46 @@ pub(crate) struct BasicConfig {
 pub(super) fn read(policy: &mut ObjectReader<'_, '_>) -> Option<AuthorizationConfig> {
     let networks = policy.object("Networks", read_networks);
     let basic = policy.object("Basic", read_basic);
-    let claim_headers = read_claim_headers(policy, basic.is_some());
-    if networks.is_none() && basic.is_none() {
+    let jwt = policy.object("Jwt", read_jwt);
+    let forward = policy.object("ForwardAuth", read_forward);
+    let ways = [
+        ("Basic", basic.is_some()),
+        ("Jwt", jwt.is_some()),
+        ("ForwardAuth", forward.is_some()),
+    ];
+    let mut ways = ways.iter().filter(|(_, is_there)| *is_there);
+    let way = ways.next();
+    if let (Some((first, _)), Some((second, _))) = (way, ways.next()) {
+        let pointer = policy.pointer_to(second);
+        let message = format!("`{first}` says who the client is already");
+        policy.problems().push(
+            Problem::error(pointer, "contradiction", message).with_suggestion("keep one of them"),
+        );
+    }
+    let claim_headers = read_claim_headers(policy, basic.is_some() || jwt.is_some());
+    if networks.is_none() && way.is_none() {
         missing(
             policy,
-            "Networks` or `Basic",
+            "Networks`, `Basic`, `Jwt` or `ForwardAuth",
             "say who may use the routes; for everybody, a route says `\"AuthorizationPolicy\": \"Anonymous\"`",
         );
     }
     Some(AuthorizationConfig {
         networks,
         basic,
+        jwt: jwt.flatten(),
+        forward: forward.flatten(),
         claim_headers,
     })
 }
 
 fn read_networks(networks: &mut ObjectReader<'_, '_>) -> NetworksConfig {
-    let allow = networks.list("Allow", read_network);
-    let deny = networks.list("Deny", read_network).unwrap_or_default();
+    let settings = |networks: Vec<Network>| -> Vec<NetworkSetting> {
+        networks.into_iter().map(NetworkSetting).collect()
+    };
+    let allow = networks.list("Allow", read_network).map(settings);
+    let deny = networks.list("Deny", read_network);
+    let deny = deny.map(settings).unwrap_or_default();
     if allow.is_none() && deny.is_empty() {
         missing(
             networks,
@@ -66,21 +110,22 @@ fn read_networks(networks: &mut ObjectReader<'_, '_>) -> NetworksConfig {
     NetworksConfig { allow, deny }
 }
 
-fn read_network(
+/// Reads a network such as `10.0.0.0/8` of a configuration. A mistake is added to `problems`.
+pub fn read_network(
     node: &proxy_model::json::Node,
     pointer: &str,
     problems: &mut Problems,
-) -> Option<IpNet> {
+) -> Option<Network> {
     let proxy_model::json::Node::Text(text) = node else {
         let message = "expected a network such as `10.0.0.0/8`";
         problems.push(Problem::error(pointer, "wrong_type", message));
         return None;
     };
-    match parse_network(text) {
+    match text.parse::<Network>() {
         Ok(network) => Some(network),
-        Err((message, suggestion)) => {
-            let problem = Problem::error(pointer, "invalid_network", message);
-            problems.push(match suggestion {
+        Err(error) => {
+            let problem = Problem::error(pointer, "invalid_network", error.to_string());
+            problems.push(match error.suggestion() {
                 Some(suggestion) => problem.with_suggestion(suggestion),
                 None => problem,
             });
@@ -89,16 +134,22 @@ fn read_network(
     }
 }
 
-fn read_basic(basic: &mut ObjectReader<'_, '_>) -> BasicConfig {
-    let realm = basic.text("Realm").unwrap_or_else(|| "proxy".to_owned());
+/// Reads what browsers and programs are told of the place that they ask for.
+pub(super) fn read_realm(reader: &mut ObjectReader<'_, '_>) -> String {
+    let realm = reader.text("Realm").unwrap_or_else(|| "proxy".to_owned());
     let is_plain = |c: char| (c.is_ascii_graphic() || c == ' ') && !matches!(c, '"' | '\\');
     if !realm.chars().all(is_plain) {
-        let pointer = basic.pointer_to("Realm");
+        let pointer = reader.pointer_to("Realm");
         let message = "the realm has a sign that is not of ASCII, a quote or a backslash";
-        basic
+        reader
             .problems()
             .push(Problem::error(pointer, "invalid_realm", message));
     }
+    realm
+}
+
+fn read_basic(basic: &mut ObjectReader<'_, '_>) -> BasicConfig {
+    let realm = read_realm(basic);
     let pointer = basic.pointer_to("Users");
     let users = basic.text_map("Users");
     let is_written = users.is_some();
@@ -141,7 +192,7 @@ fn read_basic(basic: &mut ObjectReader<'_, '_>) -> BasicConfig {
 }
 
 /// Headers that a policy cannot set: those of the connection and of the framing.
-const PROTECTED: [&str; 12] = [
+pub(super) const PROTECTED: [&str; 12] = [
     "connection",
     "content-length",
     "expect",
@@ -163,7 +214,7 @@ fn read_claim_headers(
     let pointer = policy.pointer_to("ClaimHeaders");
     let written = policy.text_map("ClaimHeaders").unwrap_or_default();
     if !written.is_empty() && !has_claims {
-        let message = "there are no claims without `Basic`";
+        let message = "there are no claims without `Basic` or `Jwt`";
         policy
             .problems()
             .push(Problem::error(pointer.clone(), "no_effect", message));

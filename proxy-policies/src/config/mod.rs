@@ -3,6 +3,7 @@
 mod authorization;
 mod cors;
 mod rate_limiter;
+mod remote;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -16,9 +17,13 @@ use proxy_model::{Problem, Problems, TimeSpan, pointer_to, same_id};
 use serde::Serialize;
 use serde_json::Value;
 
-pub(crate) use self::authorization::{AuthorizationConfig, BasicConfig, NetworksConfig};
+pub use self::authorization::read_network;
+pub(crate) use self::authorization::{
+    AuthorizationConfig, BasicConfig, NetworkSetting, NetworksConfig,
+};
 pub(crate) use self::cors::CorsConfig;
 pub(crate) use self::rate_limiter::{LimiterKind, PartitionBy, QueueOrder, RateLimiterConfig};
+pub(crate) use self::remote::{ForwardConfig, JwtConfig};
 pub use self::schema::schema;
 
 /// The name of the section.

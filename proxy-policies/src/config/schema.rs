@@ -42,11 +42,45 @@ fn authorization() -> Value {
         &json!({
             "Networks": networks,
             "Basic": basic,
+            "Jwt": jwt(),
+            "ForwardAuth": forward(),
             "ClaimHeaders": {
                 "type": "object",
                 "additionalProperties": { "type": "string" },
-                "description": "Headers for the destination by name, each with the claim that it gets. The client's own are removed. `Basic` has the claim `name`.",
+                "description": "Headers for the destination by name, each with the claim that it gets. The client's own are removed. `Basic` has the claim `name`, `Jwt` those of the token.",
             },
+        }),
+    )
+}
+
+fn jwt() -> Value {
+    object(
+        "Bearer tokens: JSON Web Tokens of an issuer (RFC 7519), signed with RSA, ECDSA or Ed25519.",
+        &json!({
+            "Issuer": text("The `iss` of the tokens."),
+            "Audiences": texts("The `aud` that a token must have one of."),
+            "JwksUri": text("The URL of the issuer's keys (RFC 7517)."),
+            "RequiredClaims": {
+                "type": "object",
+                "additionalProperties": { "type": "array", "minItems": 1, "items": { "type": "string" } },
+                "description": "Values by claim. Each claim must have one of its values; `scope` is a list.",
+            },
+            "ClockSkew": text("The difference of clocks that is tolerated, at most 10 minutes. Unset: 30s."),
+            "RefreshInterval": text("The age at which the keys are fetched again. Unset: 10m."),
+            "Realm": text("What programs are told. Unset: `proxy`."),
+        }),
+    )
+}
+
+fn forward() -> Value {
+    object(
+        "Another service decides, by the head of each request.",
+        &json!({
+            "Address": text("The URL that is asked with GET. 2xx lets pass; 3xx and 4xx go to the client; all else is 503."),
+            "RequestHeaders": texts("Headers of the request that the service gets. Unset: all."),
+            "ResponseHeaders": texts("Headers of the service's response that the destination gets. The client's own are removed."),
+            "TrustForwardHeader": switch("Whether the client's `X-Forwarded-*` are passed to the service as they are."),
+            "Timeout": text("The longest that the decision may take, at most 1 minute. Unset: 5s."),
         }),
     )
 }

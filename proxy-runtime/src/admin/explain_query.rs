@@ -7,20 +7,12 @@ use http::StatusCode;
 use super::AdminState;
 use super::query::Query;
 use super::respond::AdminResponse;
-use crate::connection::ConnectionInfo;
 use crate::explain::{ParsedRequest, request_from_text};
 
 pub(super) fn answer(admin: &AdminState, query: &Query) -> AdminResponse {
     match asked(admin, query) {
         Ok(asked) => {
-            let remote = match query.get("remote").map(client).transpose() {
-                Ok(remote) => remote,
-                Err(message) => return AdminResponse::error(StatusCode::BAD_REQUEST, &message),
-            };
-            let decide = |parts: &_, mut connection: ConnectionInfo| {
-                connection.remote = remote;
-                admin.proxy.explain(parts, connection)
-            };
+            let decide = |parts: &_, connection| admin.proxy.explain(parts, connection);
             AdminResponse::json(&asked.explain(decide))
         }
         Err(message) => AdminResponse::error(StatusCode::BAD_REQUEST, &message),
@@ -44,5 +36,7 @@ fn asked(admin: &AdminState, query: &Query) -> Result<ParsedRequest, String> {
         .get("url")
         .ok_or("`url` is missing: http://host/path?query")?;
     let rules = admin.listeners.rules(query.get("listener"))?;
-    request_from_text(method, url, query.all("header"), &admin.limits, rules, None)
+    let remote = query.get("remote").map(client).transpose()?;
+    let headers = query.all("header");
+    request_from_text(method, url, headers, &admin.limits, rules, remote)
 }

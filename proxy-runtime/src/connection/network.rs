@@ -34,7 +34,7 @@ pub struct NetworkError {
 }
 
 impl NetworkError {
-    /// What to write instead, if that is known.
+    /// The text to write instead, if that is known.
     pub fn suggestion(&self) -> Option<&str> {
         self.suggestion.as_deref()
     }

@@ -122,7 +122,8 @@ pub(super) const PEERS: &[Peer] = &[
         program("systemd-socket-activate", "usr/bin/systemd-socket-activate", "--version"),
     ]),
 
-    debian("haproxy", &["haproxy"], &[program("haproxy", "usr/sbin/haproxy", "-v")]).by_name(),
+    // Speaks the PROXY protocol to the gateway.
+    debian("haproxy", &["haproxy"], &[program("haproxy", "usr/sbin/haproxy", "-v")]),
     debian("nginx", &["nginx"], &[program("nginx", "usr/sbin/nginx", "-v")]).by_name(),
     debian("wrk", &["wrk"], &[program("wrk", "usr/bin/wrk", "-v")]).by_name(),
     // A repackaging of the project's releases; Debian's package is years older.

@@ -107,6 +107,20 @@ fn listeners() -> Value {
             "Address": address("IP address and port: `0.0.0.0:80`, `[::]:443`, `localhost:8080`."),
             "Tls": tls,
             "StrictPaths": switch("Whether paths must have one reading for every program: doubled slashes become one, and a path with `;`, `%2F` or `%5C` gets 400.", false),
+            "TrustedProxies": object(
+                "The proxies whose word about the client is believed. For policies, logs, balancing and forwarded headers a request comes from the client that they report.",
+                &json!({
+                    "Networks": networks("The networks of the proxies."),
+                    "Header": word("Where they report the client.", &["X-Forwarded-For", "Forwarded"]),
+                }),
+            ),
+            "ProxyProtocol": object(
+                "The PROXY protocol, versions 1 and 2: each connection begins with a header that names the client. Others are closed.",
+                &json!({
+                    "From": networks("The networks of the load balancers."),
+                    "Timeout": { "type": "string", "description": "The longest that the header may take, at most 1 minute. Unset: 5s." },
+                }),
+            ),
             "TrustedSenders": switch("Whether clients are proxies whose `X-Real-IP`, `True-Client-IP`, `X-Forwarded-Client-Cert`, `X-Forwarded-Port` and the like are sent on.", false),
         }),
     );
@@ -115,6 +129,10 @@ fn listeners() -> Value {
         "type": "object",
         "additionalProperties": listener,
     })
+}
+
+fn networks(description: &str) -> Value {
+    json!({ "type": "array", "minItems": 1, "items": { "type": "string" }, "description": description })
 }
 
 fn client_mode() -> Value {

@@ -72,7 +72,7 @@ impl RequestRecord {
         });
     }
 
-    /// What is known of the client of the request.
+    /// The facts about the connection of the client: its own, or those that a trusted proxy reports.
     #[inline]
     pub(crate) fn info(&self) -> &ConnectionInfo {
         match &self.client {

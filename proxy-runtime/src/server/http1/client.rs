@@ -113,7 +113,7 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// What is known of the client of the current request.
+    /// The facts about the connection of the client of the current request.
     #[inline]
     pub(crate) fn info(&self) -> &ConnectionInfo {
         match &self.record {

@@ -1,4 +1,4 @@
-//! What the sender of a request says of its origin: removed, or believed of trusted proxies.
+//! Fields about the origin of a request: removed, or believed of trusted proxies.
 
 #[cfg(feature = "http2")]
 use http::HeaderMap;
@@ -175,7 +175,7 @@ fn from_forwarded<'a>(
     Some(behind(info, client, scheme.map(str::as_bytes)))
 }
 
-/// What is known of a client behind the connection of a proxy.
+/// The facts about a client behind the connection of a proxy.
 fn behind(
     info: &ConnectionInfo,
     client: std::net::SocketAddr,

@@ -53,7 +53,9 @@ fn knows(package: &str) -> Option<Knows> {
         ]),
         "discovery-serf" => Knows::Only(&[On("proxy-model"), On("discovery-core")]),
         "proxy-runtime" => Knows::Only(&[On("proxy-model"), On("discovery-core"), On("log-sink")]),
-        "proxy-policies" => Knows::Only(&[On("proxy-model"), On("proxy-runtime")]),
+        "proxy-policies" => {
+            Knows::Only(&[On("proxy-model"), On("proxy-runtime"), On("discovery-http")])
+        }
         "proxy-telemetry" => Knows::Only(&[
             On("discovery-http"),
             On("log-sink"),

@@ -1,0 +1,261 @@
+//! Forward authentication: another service decides, by the head of each request.
+//!
+//! It gets a GET with the headers of the request and `X-Forwarded-Method`, `-Proto`, `-Host`, `-Uri` and `-For`; the body
+//! of the request is not sent. With 2xx the request passes. 3xx and 4xx are answered to the client as they are. Whatever
+//! else happens closes the route.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use discovery_http::{Transport, TransportError, TransportErrorKind};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, EXPECT, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{Method, Request, Response, StatusCode, Uri};
+
+use super::{Claims, Judged};
+use crate::config::ForwardConfig;
+use crate::head::{Answer, Head};
+use crate::named::Visit;
+
+/// The longest body of the service that is answered to a client, in bytes.
+const LONGEST_BODY: usize = 64 * 1024;
+/// The headers of messages about their connection and their framing, which are not passed on in either direction.
+const OF_CONNECTION: [HeaderName; 9] = [
+    CONNECTION,
+    CONTENT_LENGTH,
+    EXPECT,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const FORWARDED_METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// A service that authorizes.
+pub(super) struct ForwardAuth {
+    address: Uri,
+    /// `None`: all headers.
+    sent: Option<Arc<[HeaderName]>>,
+    /// Headers of the service's response that the destination gets.
+    copied: Arc<[HeaderName]>,
+    trusts_forwarded: bool,
+    timeout: Duration,
+    transport: Arc<dyn Transport>,
+}
+
+/// A request to the service.
+pub(crate) struct Asking {
+    request: Request<Bytes>,
+    copied: Arc<[HeaderName]>,
+    timeout: Duration,
+    transport: Arc<dyn Transport>,
+}
+
+impl ForwardAuth {
+    /// # Errors
+    ///
+    /// The settings are none that were read.
+    pub(super) fn new(
+        config: &ForwardConfig,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, String> {
+        let names = |names: &[String]| -> Result<Arc<[HeaderName]>, String> {
+            let parsed = names.iter().map(|name| name.parse());
+            let parsed: Result<_, http::header::InvalidHeaderName> = parsed.collect();
+            parsed.map_err(|error| error.to_string())
+        };
+        Ok(Self {
+            address: config
+                .address
+                .parse()
+                .map_err(|_| "the address is no URL")?,
+            sent: config.request_headers.as_deref().map(names).transpose()?,
+            copied: names(&config.response_headers)?,
+            trusts_forwarded: config.trusts_forwarded,
+            timeout: config.timeout.duration(),
+            transport,
+        })
+    }
+
+    /// Removes what only the service may say.
+    pub(super) fn clean(&self, head: &mut impl Head) {
+        for name in &*self.copied {
+            head.remove(name.as_str());
+        }
+    }
+
+    /// Begins to ask about a request. `None` if its head is not there as a whole.
+    pub(super) fn ask(&self, head: &impl Head, visit: &Visit<'_>) -> Option<Asking> {
+        let (target, received) = head.whole()?;
+        let mut headers = HeaderMap::new();
+        let is_named = |name: &HeaderName| named_by_connection(received, name);
+        for (name, value) in received {
+            let is_sent = self.sent.as_deref().is_none_or(|sent| sent.contains(name));
+            if is_sent && *name != HOST && !is_of_connection(name) && !is_named(name) {
+                headers.append(name, value.clone());
+            }
+        }
+        // What the proxy says of the request; what the client says of it only if that is to be trusted.
+        let host = received.get(HOST).cloned();
+        let authority = target.authority().map(|authority| authority.as_str());
+        let host = authority
+            .and_then(|text| HeaderValue::from_str(text).ok())
+            .or(host);
+        let path = target
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
+        let scheme = if visit.connection.tls {
+            "https"
+        } else {
+            "http"
+        };
+        let client = visit.connection.client_address();
+        let said = [
+            (FORWARDED_METHOD, HeaderValue::from_str(head.method()).ok()),
+            (FORWARDED_PROTO, Some(HeaderValue::from_static(scheme))),
+            (FORWARDED_HOST, host),
+            (FORWARDED_URI, HeaderValue::from_str(path).ok()),
+            (
+                FORWARDED_FOR,
+                client.and_then(|client| HeaderValue::from_str(&client.to_string()).ok()),
+            ),
+        ];
+        if !self.trusts_forwarded {
+            headers.remove(FORWARDED);
+        }
+        for (name, value) in said {
+            if self.trusts_forwarded && received.contains_key(&name) {
+                let claimed = received.get_all(&name).iter().cloned();
+                headers.remove(&name);
+                for value in claimed {
+                    headers.append(&name, value);
+                }
+                continue;
+            }
+            match value {
+                Some(value) => drop(headers.insert(name, value)),
+                None => drop(headers.remove(name)),
+            }
+        }
+        let mut request = Request::new(Bytes::new());
+        *request.method_mut() = Method::GET;
+        *request.uri_mut() = self.address.clone();
+        *request.headers_mut() = headers;
+        Some(Asking {
+            request,
+            copied: Arc::clone(&self.copied),
+            timeout: self.timeout,
+            transport: Arc::clone(&self.transport),
+        })
+    }
+}
+
+impl Asking {
+    /// Waits for the decision.
+    ///
+    /// Cancel safe.
+    pub(super) async fn wait(self) -> Judged {
+        let Self {
+            request,
+            copied,
+            timeout,
+            transport,
+        } = self;
+        let asked = tokio::time::timeout(timeout, send(&*transport, &request)).await;
+        match asked {
+            Ok(Ok(response)) if response.status().is_success() => admitted(&response, &copied),
+            Ok(Ok(response)) if is_for_client(response.status()) => {
+                Judged::Unauthenticated(answered(response))
+            }
+            // A service that fails, lies or is away lets nobody pass.
+            Ok(Ok(_) | Err(_)) | Err(_) => Judged::Unavailable(closed()),
+        }
+    }
+}
+
+/// Sends the request. Once more if a kept connection was just closed by the service: the request changes nothing.
+async fn send(
+    transport: &dyn Transport,
+    request: &Request<Bytes>,
+) -> Result<Response<Bytes>, TransportError> {
+    match transport.send(request.clone(), LONGEST_BODY).await {
+        Err(error) if error.kind() == TransportErrorKind::Interrupted => {
+            transport.send(request.clone(), LONGEST_BODY).await
+        }
+        sent => sent,
+    }
+}
+
+fn is_for_client(status: StatusCode) -> bool {
+    status.is_redirection() || status.is_client_error()
+}
+
+/// The headers that the destination gets, and the claims of the same names.
+fn admitted(response: &Response<Bytes>, copied: &[HeaderName]) -> Judged {
+    let mut claims = Claims::new();
+    let mut headers = Vec::new();
+    for name in copied {
+        for value in response.headers().get_all(name) {
+            headers.push((name.clone(), value.clone()));
+            if let Ok(text) = value.to_str() {
+                claims
+                    .entry(name.as_str().to_owned())
+                    .or_insert_with(|| text.to_owned());
+            }
+        }
+    }
+    Judged::Told(Arc::new(claims), headers)
+}
+
+/// The response of the service for the client.
+fn answered(response: Response<Bytes>) -> Answer {
+    let (parts, body) = response.into_parts();
+    let mut answer = Answer::new(parts.status);
+    let is_named = |name: &HeaderName| named_by_connection(&parts.headers, name);
+    for (name, value) in &parts.headers {
+        if !is_of_connection(name) && !is_named(name) {
+            answer.push_named(name.clone(), value.clone());
+        }
+    }
+    answer.with_body(body)
+}
+
+fn closed() -> Answer {
+    Answer::new(StatusCode::SERVICE_UNAVAILABLE).saying("Authorization is not available.\n")
+}
+
+fn is_of_connection(name: &HeaderName) -> bool {
+    OF_CONNECTION.contains(name) || *name == KEEP_ALIVE || *name == PROXY_CONNECTION
+}
+
+/// Returns true if `Connection` names the header (RFC 9110 section 7.6.1).
+fn named_by_connection(headers: &HeaderMap, name: &HeaderName) -> bool {
+    let lines = headers.get_all(CONNECTION).iter();
+    lines
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+        .any(|option| {
+            option
+                .trim_ascii()
+                .eq_ignore_ascii_case(name.as_str().as_bytes())
+        })
+}
+
+impl fmt::Debug for ForwardAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForwardAuth")
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
