@@ -66,6 +66,13 @@ pub(crate) fn normalized(text: &str) -> Result<String, OriginError> {
     })
 }
 
+/// The headers of responses that say who may read them.
+const SAID: [&str; 3] = [
+    "access-control-allow-origin",
+    "access-control-allow-credentials",
+    "access-control-expose-headers",
+];
+
 /// A compiled policy. The default permits nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Cors {
@@ -128,19 +135,24 @@ impl Cors {
         }
     }
 
-    /// Answers a preflight request. Of other requests of another origin, decides what the response says.
+    /// Answers a preflight request. Of other requests, decides what the response says.
     pub(crate) fn check(&self, head: &mut impl Head) -> Option<Answer> {
-        let origin = head.header("origin")?;
-        let origin = HeaderValue::from_bytes(origin).ok()?;
-        let is_preflight = head.method().eq_ignore_ascii_case("OPTIONS")
+        let origin = head.header("origin");
+        let origin = origin.and_then(|origin| HeaderValue::from_bytes(origin).ok());
+        let allowed = origin.as_ref().and_then(|origin| self.allowed(origin));
+        let is_preflight = origin.is_some()
+            && head.method().eq_ignore_ascii_case("OPTIONS")
             && head.header("access-control-request-method").is_some();
-        let allowed = self.allowed(&origin);
         if is_preflight {
             let mut answer = Answer::new(StatusCode::NO_CONTENT);
             if let Some((allowed, varies)) = allowed {
                 self.permit(allowed.into_owned(), varies, head, &mut answer);
             }
             return Some(answer);
+        }
+        // The policy alone decides who may read: what the destination says might permit more.
+        for name in SAID {
+            head.remove_on_response(name);
         }
         let (allowed, varies) = allowed?;
         head.set_on_response("access-control-allow-origin", allowed.into_owned());

@@ -24,8 +24,11 @@ pub(crate) trait Head {
     /// Sets a header of the request for the destination.
     fn set(&mut self, name: &str, value: HeaderValue);
 
-    /// Removes a header of the request.
+    /// Removes a header of the request, and those that programs take for it: `X_User` is `X-User` to CGI and WSGI.
     fn remove(&mut self, name: &str);
+
+    /// Removes a header of the response.
+    fn remove_on_response(&mut self, name: &'static str);
 
     /// Sets a header of the response, local replies included.
     fn set_on_response(&mut self, name: &'static str, value: HeaderValue);
@@ -61,7 +64,19 @@ impl Head for RequestEdit<'_> {
     }
 
     fn remove(&mut self, name: &str) {
+        let received = self.headers().map(|(received, _)| received);
+        let imitations: Vec<_> = received
+            .filter(|received| imitates(received, name))
+            .map(str::to_owned)
+            .collect();
+        for imitation in imitations {
+            let _ = RequestEdit::remove(self, imitation);
+        }
         let _ = RequestEdit::remove(self, name);
+    }
+
+    fn remove_on_response(&mut self, name: &'static str) {
+        let _ = RequestEdit::remove_on_response(self, name);
     }
 
     fn set_on_response(&mut self, name: &'static str, value: HeaderValue) {
@@ -108,30 +123,62 @@ impl Head for TypedHead<'_> {
     }
 
     fn remove(&mut self, name: &str) {
+        let received = self.parts.headers.keys();
+        let imitations: Vec<_> = received
+            .filter(|received| imitates(received.as_str(), name))
+            .cloned()
+            .collect();
+        for imitation in imitations {
+            self.parts.headers.remove(imitation);
+        }
         self.parts.headers.remove(name);
     }
 
+    fn remove_on_response(&mut self, name: &'static str) {
+        self.notes.0.push((name, Note::Remove));
+    }
+
     fn set_on_response(&mut self, name: &'static str, value: HeaderValue) {
-        self.notes.0.push((name, value, false));
+        self.notes.0.push((name, Note::Set(value)));
     }
 
     fn append_on_response(&mut self, name: &'static str, value: HeaderValue) {
-        self.notes.0.push((name, value, true));
+        self.notes.0.push((name, Note::Append(value)));
     }
+}
+
+/// True for another spelling of a name that programs which read `_` as `-` take for it.
+fn imitates(received: &str, name: &str) -> bool {
+    let dashed = |byte: u8| match byte {
+        b'_' => b'-',
+        other => other.to_ascii_lowercase(),
+    };
+    received.contains('_')
+        && !received.eq_ignore_ascii_case(name)
+        && received.bytes().map(dashed).eq(name.bytes().map(dashed))
 }
 
 /// Changes of a response that were decided with its request.
 #[derive(Debug, Default)]
-pub(crate) struct Notes(Vec<(&'static str, HeaderValue, bool)>);
+pub(crate) struct Notes(Vec<(&'static str, Note)>);
+
+#[derive(Debug)]
+enum Note {
+    Remove,
+    Set(HeaderValue),
+    Append(HeaderValue),
+}
 
 impl Notes {
     pub(crate) fn apply(self, headers: &mut HeaderMap) {
-        for (name, value, appends) in self.0 {
+        for (name, note) in self.0 {
             let name = HeaderName::from_static(name);
-            let _ = match appends {
-                true => headers.try_append(name, value).map(drop),
-                false => headers.try_insert(name, value).map(drop),
-            };
+            // The map holds 32,768 fields, more than a head may have.
+            match note {
+                Note::Remove => drop(headers.remove(name)),
+                Note::Set(value) => drop(headers.try_insert(name, value)),
+                Note::Append(value) => drop(headers.try_append(name, value)),
+            }
         }
     }
 }
@@ -199,3 +246,27 @@ impl Answer {
 }
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_removed_in_every_spelling_that_programs_take_for_it() {
+        let request = http::Request::builder()
+            .header("x-user", "a")
+            .header("x_user", "b")
+            .header("X_User", "c")
+            .header("x-users", "d")
+            .header("xuser", "e");
+        let (mut parts, ()) = request.body(()).unwrap().into_parts();
+        let mut notes = Notes::default();
+        let mut head = TypedHead {
+            parts: &mut parts,
+            notes: &mut notes,
+        };
+        head.remove("X-User");
+        let left: Vec<_> = parts.headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["x-users", "xuser"]);
+    }
+}

@@ -88,6 +88,10 @@ impl Head for TestHead {
             .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
     }
 
+    fn remove_on_response(&mut self, name: &'static str) {
+        self.response.push(format!("-{name}"));
+    }
+
     fn set_on_response(&mut self, name: &'static str, value: HeaderValue) {
         self.response
             .push(format!("={name}: {}", value.to_str().unwrap()));

@@ -96,6 +96,10 @@ fn hide_by_key(value: &mut Value) {
         Value::Object(entries) => {
             for (key, value) in entries {
                 match value {
+                    // Their keys are names of users, which say nothing about their values.
+                    Value::Object(users) if key.eq_ignore_ascii_case("Users") => {
+                        users.values_mut().for_each(|user| *user = REDACTED.into());
+                    }
                     Value::Object(_) => hide_by_key(value),
                     _ if sounds_secret(key) => *value = REDACTED.into(),
                     _ => hide_by_key(value),
@@ -175,7 +179,8 @@ mod tests {
                 },
                 "SerfDiscovery": { "AuthKey": "hunter2", "AuthKeyFile": "/run/key" },
                 "Server": { "AffinityKeys": ["hunter2"] },
-                "ConsulDiscovery": { "token": "hunter2" }
+                "ConsulDiscovery": { "token": "hunter2" },
+                "Policies": { "Authorization": { "s": { "Basic": { "users": { "ann": "hunter2" } } } } }
             }"#,
             &[
                 ("ReverseProxy:Routes:r:Match:Headers:0:Name", "X-Api-Key"),
@@ -183,6 +188,7 @@ mod tests {
                 ("ReverseProxy:Routes:r:Match:Headers:0:Values:4", "hunter2"),
                 ("ReverseProxy:Routes:r:Transforms:0:Append", "hunter2"),
                 ("ServiceFabricDiscovery:Security:Token", "hunter2"),
+                ("Policies:Authorization:s:Basic:Users:bob", "hunter2"),
             ],
         );
         assert!(!text.contains("hunter2"), "{text}");

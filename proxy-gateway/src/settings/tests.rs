@@ -267,6 +267,13 @@ fn certificates_of_clients_can_be_asked_for_by_name() {
                 "no_effect".to_owned(),
             ),
         ),
+            r#""ClientCaFile": "ca.pem""#,
+            (
+                Severity::Warning,
+                format!("{place}/ClientCaFile"),
+                "no_effect".to_owned(),
+            ),
+        ),
     ] {
         let (_, problems) = read(&document(tls));
         assert_eq!(problems, [expected], "{tls}");

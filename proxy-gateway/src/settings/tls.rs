@@ -137,7 +137,8 @@ fn handshakes(section: &mut ObjectReader<'_, '_>, own: &Written, outer: &Written
     let clients = match (mode, authorities) {
         (Mode::NoCertificate, _) => {
             // Names of the section may use the file.
-            if own.authorities.is_some() && own.mode.is_some() {
+            let has_names = section.peek("Sni").is_some();
+            if own.authorities.is_some() && (own.mode.is_some() || !has_names) {
                 let message = "no client is asked for a certificate, so the file is not used";
                 let pointer = section.pointer_to(AUTHORITIES);
                 section

@@ -15,15 +15,23 @@ const KEY: &str = "Discovered";
 
 /// The names that need no definition and take a restriction away: of the policies that routes have by default, and of
 /// what scripts of other origins may read.
-const LOOSENING: [(PolicyKind, &str); 3] = [
+const LOOSENING: [(PolicyKind, &str); 4] = [
     (PolicyKind::Authorization, "Anonymous"),
+    // It takes the place of `Fallback`, which may be stricter.
+    (PolicyKind::Authorization, DEFAULT),
     (PolicyKind::RateLimiter, "Disable"),
-    (PolicyKind::Cors, "Default"),
+    (PolicyKind::Cors, DEFAULT),
 ];
+
+const DEFAULT: &str = "Default";
 
 /// The policies that the services of each section may name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Allowed(Vec<(&'static str, Vec<(PolicyKind, String)>)>);
+pub(crate) struct Allowed {
+    of_sections: Vec<(&'static str, Vec<(PolicyKind, String)>)>,
+    /// True if routes without an authorization policy have one all the same.
+    has_fallback: bool,
+}
 
 impl Allowed {
     /// Reads the key of the section `Policies`.
@@ -31,22 +39,33 @@ impl Allowed {
         let Some(Node::Object(section)) = document.peek(SECTION) else {
             return Self::default();
         };
+        let has_fallback = match section.entry(PolicyKind::Authorization.section()) {
+            Some((_, Node::Object(policies))) => policies.entry("Fallback").is_some(),
+            _ => false,
+        };
+        let none = Self {
+            has_fallback,
+            ..Self::default()
+        };
         let Some((key, node)) = section.entry(KEY) else {
-            return Self::default();
+            return none;
         };
         let pointer = pointer_to(&document.pointer_to(SECTION), key);
         let problems = document.problems();
         let read = ObjectReader::read(node, &pointer, problems, |discovered| {
             let sections = [SERVICE_FABRIC, SERF, CONSUL, XDS];
             let of = |section| Some((section, discovered.object(section, read_source)?));
-            Self(sections.into_iter().filter_map(of).collect())
+            sections.into_iter().filter_map(of).collect()
         });
-        read.unwrap_or_default()
+        Self {
+            of_sections: read.unwrap_or_default(),
+            ..none
+        }
     }
 
     /// Reports names that no policy has.
     pub(crate) fn judge(&self, policies: &PolicyConfigs, problems: &mut Problems) {
-        for (section, names) in &self.0 {
+        for (section, names) in &self.of_sections {
             for (kind, name) in names {
                 if is_loosening(*kind, name) || policies.get(*kind, name).is_some() {
                     continue;
@@ -61,7 +80,7 @@ impl Allowed {
     /// Returns `options` with the names that the services of a section may use.
     pub(super) fn options(&self, section: &str, options: &CompileOptions) -> CompileOptions {
         let names = |kind| {
-            let of_section = self.0.iter().filter(|(known, _)| *known == section);
+            let of_section = self.of_sections.iter().filter(|(known, _)| *known == section);
             let names = of_section.flat_map(|(_, names)| names);
             names
                 .filter(move |(known, name)| *known == kind && !is_loosening(kind, name))
@@ -79,9 +98,13 @@ impl Allowed {
     /// Returns a filter that takes names which take a restriction away from services of a section that may not use
     /// them, so that they have what routes have by default.
     pub(super) fn filter(&self, section: &'static str) -> NoExceptions {
-        let of_section = self.0.iter().filter(|(known, _)| *known == section);
+        let of_section = self.of_sections.iter().filter(|(known, _)| *known == section);
         let names: Vec<_> = of_section.flat_map(|(_, names)| names).collect();
         let denied = |(kind, loosening): &(PolicyKind, &str)| {
+            // Without `Fallback` it restricts.
+            if *loosening == DEFAULT && *kind == PolicyKind::Authorization && !self.has_fallback {
+                return false;
+            }
             let mut names = names.iter();
             !names.any(|(known, name)| known == kind && same_id(name, loosening))
         };
@@ -209,6 +232,23 @@ mod tests {
         };
         assert_eq!(left(SERF), [false, false, false, true]);
         assert_eq!(left(CONSUL), [false, true, false, true]);
+    }
+
+    /// `Default` is less than `Fallback` where there is one, and more than nothing elsewhere.
+    #[test]
+    fn the_default_takes_the_place_of_no_fallback() {
+        for (authorization, expected) in [
+            (r#"{"Default":{},"fallback":{}}"#, None),
+            (r#"{"Default":{}}"#, Some("default")),
+        ] {
+            let text = format!(r#"{{"Policies":{{"Authorization":{authorization}}}}}"#);
+            let mut route = RouteConfig {
+                authorization_policy: Some("default".to_owned()),
+                ..RouteConfig::default()
+            };
+            allowed(&text).0.filter(SERF).take_out_of(&mut route);
+            assert_eq!(route.authorization_policy.as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -43,7 +43,55 @@ fn simple(cors: &Cors, headers: &[(&str, &str)]) -> Vec<String> {
         cors.check(&mut head).is_none(),
         "only preflights are answered"
     );
-    head.response
+    // Whatever the destination says about it goes.
+    let (removed, said) = head.response.split_at(SAID.len());
+    assert!(
+        removed
+            .iter()
+            .all(|line| line.starts_with("-access-control-"))
+    );
+    said.to_vec()
+}
+
+/// What a destination permits must not go beyond the policy, whether or not it allows the origin.
+#[test]
+fn the_destination_permits_nothing_beside_the_policy() {
+    let allow = "access-control-allow";
+    for (cors, origin, expected) in [
+        (Cors::default(), "https://app.example", vec![]),
+        (config(|_| {}), "https://evil.example", vec![]),
+        (
+            config(|_| {}),
+            "https://app.example",
+            vec![format!("{allow}-origin: https://app.example")],
+        ),
+    ] {
+        let (mut parts, ()) = http::Request::builder()
+            .header("origin", origin)
+            .body(())
+            .unwrap()
+            .into_parts();
+        let mut notes = Notes::default();
+        let mut head = crate::head::TypedHead {
+            parts: &mut parts,
+            notes: &mut notes,
+        };
+        assert!(cors.check(&mut head).is_none());
+        let mut response = http::HeaderMap::new();
+        for (name, value) in [
+            ("access-control-allow-origin", "*"),
+            ("access-control-allow-credentials", "true"),
+            ("access-control-expose-headers", "x-secret"),
+        ] {
+            response.insert(name, HeaderValue::from_static(value));
+        }
+        notes.apply(&mut response);
+        let lines = response.iter();
+        let lines: Vec<_> = lines
+            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+            .collect();
+        assert_eq!(lines, expected, "{origin}");
+    }
 }
 
 #[test]

@@ -184,6 +184,16 @@ impl<'a> RequestEdit<'a> {
         self.edits.note_for_response(name.as_ref(), value, true)
     }
 
+    /// Removes all lines of a header of the response, as [`set_on_response`](Self::set_on_response)
+    /// does.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`remove`](Self::remove) does.
+    pub fn remove_on_response(&mut self, name: impl AsRef<str>) -> Result<(), InvalidEdit> {
+        self.edits.note_removal(name.as_ref())
+    }
+
     /// Replaces the path, which must be percent-encoded and begin with `/`. The query stays.
     ///
     /// # Errors

@@ -146,6 +146,13 @@ impl HeaderMutations {
         Ok(())
     }
 
+    /// Keeps the removal of a header of the response to the request whose head this is.
+    pub(crate) fn note_removal(&mut self, name: &str) -> Result<(), InvalidEdit> {
+        self.remove(name)?;
+        self.of_response.extend(self.fields.pop());
+        Ok(())
+    }
+
     /// The changes of the response that were decided so far.
     pub(crate) fn take_notes(&mut self) -> ResponseNotes {
         ResponseNotes(std::mem::take(&mut self.of_response))

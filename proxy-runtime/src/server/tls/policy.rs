@@ -148,26 +148,20 @@ pub(crate) struct ConnectionPolicy {
 impl ConnectionPolicy {
     /// The policy for a client that sent this name. `None` if all are the same.
     pub(crate) fn new(policies: Arc<Policies>, server_name: Option<&str>) -> Option<Self> {
-        let authenticates_alike = {
-            let first = &policies.list[0].policy.client_auth;
-            policies
-                .list
-                .iter()
-                .all(|built| built.policy.client_auth == *first)
-        };
-        (!authenticates_alike).then(|| Self {
+        (!policies.is_uniform()).then(|| Self {
             index: server_name.map_or(0, |name| policies.index(name)),
             policies,
         })
     }
 
-    /// Returns true if clients are authenticated for this host as they were for the connection. Otherwise a request
+    /// Returns true if the handshake of the connection was at least as strict as that of this host. Otherwise a request
     /// would evade what its host requires (RFC 9110 section 7.4).
     fn covers(&self, authority: &str) -> bool {
         let host = RequestHost::parse(authority, true);
         let wanted = self.policies.index(host.name());
-        let auth = |index: usize| &self.policies.list[index].policy.client_auth;
-        wanted == self.index || auth(wanted) == auth(self.index)
+        let policy = |index: usize| &self.policies.list[index].policy;
+        let (wanted, own) = (policy(wanted), policy(self.index));
+        wanted.client_auth == own.client_auth && (own.requires_tls13 || !wanted.requires_tls13)
     }
 }
 

@@ -283,9 +283,15 @@ async fn old_versions_of_tls_can_be_rejected_by_name() {
         let served = status(address, (name, name), config).await;
         assert_eq!(served.is_some(), is_served, "{name}");
     }
-    // Versions are not authentication: the connection may be used for either name.
-    let crossed = status(address, ("public.example", "strict.example"), &old).await;
-    assert_eq!(crossed.unwrap(), 200);
+    // A connection that began under laxer rules serves no stricter name, but one under stricter rules serves both.
+    for (names, config, expected) in [
+        (("public.example", "strict.example"), &old, 421),
+        (("public.example", "strict.example"), &new, 421),
+        (("strict.example", "public.example"), &new, 200),
+    ] {
+        let crossed = status(address, names, config).await;
+        assert_eq!(crossed.unwrap(), expected, "{names:?}");
+    }
 }
 
 /// Sessions are not verified again when they are resumed.
