@@ -267,6 +267,7 @@ fn certificates_of_clients_can_be_asked_for_by_name() {
                 "no_effect".to_owned(),
             ),
         ),
+        (
             r#""ClientCaFile": "ca.pem""#,
             (
                 Severity::Warning,

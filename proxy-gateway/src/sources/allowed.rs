@@ -80,7 +80,10 @@ impl Allowed {
     /// Returns `options` with the names that the services of a section may use.
     pub(super) fn options(&self, section: &str, options: &CompileOptions) -> CompileOptions {
         let names = |kind| {
-            let of_section = self.of_sections.iter().filter(|(known, _)| *known == section);
+            let of_section = self
+                .of_sections
+                .iter()
+                .filter(|(known, _)| *known == section);
             let names = of_section.flat_map(|(_, names)| names);
             names
                 .filter(move |(known, name)| *known == kind && !is_loosening(kind, name))
@@ -98,7 +101,10 @@ impl Allowed {
     /// Returns a filter that takes names which take a restriction away from services of a section that may not use
     /// them, so that they have what routes have by default.
     pub(super) fn filter(&self, section: &'static str) -> NoExceptions {
-        let of_section = self.of_sections.iter().filter(|(known, _)| *known == section);
+        let of_section = self
+            .of_sections
+            .iter()
+            .filter(|(known, _)| *known == section);
         let names: Vec<_> = of_section.flat_map(|(_, names)| names).collect();
         let denied = |(kind, loosening): &(PolicyKind, &str)| {
             // Without `Fallback` it restricts.
