@@ -32,8 +32,8 @@ impl Policies {
         Self::default()
     }
 
-    /// Sets the client of HTTP for policies that ask others: `ForwardAuth` and `Jwt`. It must not follow redirects. Default:
-    /// none, and such policies are rejected.
+    /// Sets the client of HTTP for policies that ask others: `ForwardAuth` and `Jwt`. It must not follow redirects.
+    /// Default: none, and such policies are rejected.
     #[must_use]
     pub fn with_transport(mut self, transport: Arc<dyn Transport>) -> Self {
         self.transport = Some(transport);

@@ -46,7 +46,7 @@ pub fn read_route(node: &LabelNode<'_>, names: &RouteLabels) -> RouteConfig {
     RouteConfig {
         cluster_id: node.text("ClusterId").map(Into::into),
         weighted_clusters: list(node, "WeightedClusters", weighted_cluster),
-        // Whoever labels a service has one to send requests to.
+        // A service with labels is there to receive requests.
         redirect: None,
         respond: None,
         partitioned_clusters: partitioned_clusters(&node.child("PartitionedClusters")),

@@ -1,8 +1,8 @@
 //! Forward authentication: another service decides, by the head of each request.
 //!
-//! It gets a GET with the headers of the request and `X-Forwarded-Method`, `-Proto`, `-Host`, `-Uri` and `-For`; the body
-//! of the request is not sent. With 2xx the request passes. 3xx and 4xx are answered to the client as they are. Whatever
-//! else happens closes the route.
+//! It gets a GET with the headers of the request and `X-Forwarded-Method`, `-Proto`, `-Host`, `-Uri` and `-For`; the
+//! body of the request is not sent. With 2xx the request passes. 3xx and 4xx are answered to the client as they are.
+//! Everything else closes the route.
 
 use std::fmt;
 use std::sync::Arc;
@@ -179,7 +179,7 @@ impl Asking {
             Ok(Ok(response)) if is_for_client(response.status()) => {
                 Judged::Unauthenticated(answered(response))
             }
-            // A service that fails, lies or is away lets nobody pass.
+            // A service that fails, lies or is away lets no request pass.
             Ok(Ok(_) | Err(_)) | Err(_) => Judged::Unavailable(closed()),
         }
     }

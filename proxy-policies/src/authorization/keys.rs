@@ -1,6 +1,6 @@
 //! The keys of an issuer (RFC 7517), fetched when a token asks for one.
 //!
-//! A fetch happens seldom, whoever sends tokens: when the keys are old, and when a token names a key that is not known,
+//! A fetch happens seldom, whatever clients send: when the keys are old, and when a token names a key that is not known,
 //! at most once in [`PAUSE`]. One request fetches, and others that need its result wait for it. Keys that could not be
 //! fetched again are used for [`LONGEST_USE`].
 
@@ -53,13 +53,13 @@ pub(super) struct Keys {
     address: Uri,
     refresh: Duration,
     transport: Arc<dyn Transport>,
-    state: Mutex<State>,
+    state: Mutex<KeyState>,
     /// Held by the request that fetches.
     fetching: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct KeyState {
     named: HashMap<String, Arc<Key>>,
     all: Vec<Arc<Key>>,
     fetched: Option<Instant>,
@@ -149,7 +149,7 @@ impl Keys {
     }
 }
 
-impl State {
+impl KeyState {
     fn may_fetch(&self, now: Instant) -> bool {
         self.tried.is_none_or(|tried| now >= tried + PAUSE)
     }
@@ -165,7 +165,8 @@ impl State {
     }
 }
 
-/// Reads a list of keys. Keys that are not for signatures of the known algorithms are left out. `None` if it is no list.
+/// Reads a list of keys. Keys that are not for signatures of the known algorithms are left out. `None` if it is no
+/// list.
 pub(super) fn read(text: &[u8]) -> Option<Vec<(Option<String>, Arc<Key>)>> {
     let list: Value = serde_json::from_slice(text).ok()?;
     let keys = list.get("keys")?.as_array()?.iter().filter_map(|value| {

@@ -251,7 +251,7 @@ async fn a_token_of_others_is_verified() {
     let policy = POLICY.replace("https://login.example/\",\"Aud", "joe\",\"Aud");
     let mut service = script.service(&policy, ROUTES);
     for (signature, why) in [
-        // It is signed, ended in 2011, and is for nobody.
+        // It is signed, ended in 2011, and has no audience.
         (signature.to_owned(), "a claim is missing"),
         (signature.replace("DtEh", "DtEi"), "its signature is wrong"),
     ] {

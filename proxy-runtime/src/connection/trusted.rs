@@ -129,8 +129,8 @@ mod tests {
     use super::*;
 
     fn proxies() -> TrustedProxies {
-        let networks = ["10.0.0.0/8", "2001:db8::/32"].map(|text| text.parse().unwrap());
-        TrustedProxies::new(networks, ClientField::XForwardedFor).unwrap()
+        let networks = ["10.0.0.0/8", "2001:db8::/32"].map(|text| text.parse().expect("a network"));
+        TrustedProxies::new(networks, ClientField::XForwardedFor).expect("a field that is read")
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub struct ForwarderOptions {
 /// Sends requests to destinations that the caller names, without a configuration: YARP's `IHttpForwarder`. Bodies
 /// stream, protocols switch, and errors become responses, as for routes.
 ///
-/// It keeps the connections of the last 1,024 destinations, counted by the text of their addresses.
+/// A forwarder keeps the connections of the last 1,024 destinations, counted by the text of their addresses.
 ///
 /// # Examples
 ///

@@ -102,7 +102,7 @@ impl Handshake {
         head
     }
 
-    /// Whether the destination agrees to the switch, when it answers with `status`.
+    /// Returns true if the destination agrees to the switch, when it answers with `status`.
     pub(crate) fn is_agreed(&self, status: StatusCode) -> bool {
         match self.protocols() {
             None => false,
@@ -112,7 +112,7 @@ impl Handshake {
         }
     }
 
-    /// Whether `status`, with which the destination does not agree, would tell the client that it does:
+    /// Returns true if `status`, with which the destination does not agree, would tell the client that it does:
     /// whoever asks with CONNECT takes any 2xx for a tunnel (RFC 8441 section 5).
     #[cfg(feature = "http2")]
     pub(crate) fn is_mistakable(&self, status: StatusCode) -> bool {

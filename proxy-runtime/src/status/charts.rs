@@ -105,7 +105,7 @@ pub(crate) struct LastMinute {
 }
 
 impl LastMinute {
-    /// Those of all routes that had requests in the last hour.
+    /// The charts of all routes that had requests in the last hour.
     pub(crate) fn of_routes(shared: &Shared) -> HashMap<RouteId, Self> {
         let generation = shared.load_full();
         let known = routes(&generation);
@@ -114,7 +114,7 @@ impl LastMinute {
             .collect()
     }
 
-    /// Those of all clusters that had requests in the last hour.
+    /// The charts of all clusters that had requests in the last hour.
     pub(crate) fn of_clusters(shared: &Shared) -> HashMap<ClusterId, Self> {
         let generation = shared.load_full();
         let clusters = generation.clusters().filter_map(|(cluster, state)| {

@@ -115,7 +115,9 @@ impl LogField {
         let exchange = record.exchange;
         match self {
             Self::Time => Some(Value::Plain(Timestamp(record.time).to_string().into())),
-            Self::Remote => Some(Value::Plain(Client(record.remote?).to_string().into())),
+            Self::Remote => Some(Value::Plain(
+                RemoteAddress(record.remote?).to_string().into(),
+            )),
             Self::Scheme => plain(if record.tls { "https" } else { "http" }),
             Self::Method => sent(record.method.as_bytes()),
             Self::Host => sent(record.host),
@@ -184,9 +186,9 @@ pub(super) fn target(record: &AccessRecord<'_>, logging: QueryLogging) -> String
     target
 }
 /// The client's address, with its port if that is known.
-pub(super) struct Client(pub(super) SocketAddr);
+pub(super) struct RemoteAddress(pub(super) SocketAddr);
 
-impl fmt::Display for Client {
+impl fmt::Display for RemoteAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.port() {
             0 => self.0.ip().fmt(f),

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::field::{Client, LogField, Milliseconds, Value, protocol, target};
+use super::field::{LogField, Milliseconds, RemoteAddress, Value, protocol, target};
 use super::record::AccessRecord;
 use super::template::AccessLogTemplate;
 use crate::server::civil::Timestamp;
@@ -82,7 +82,7 @@ fn unparsed(field: LogField) -> Option<Value<'static>> {
 fn write_text(line: &mut String, record: &AccessRecord<'_>, query: QueryLogging) -> fmt::Result {
     write!(line, "{} ", Timestamp(record.time))?;
     match record.remote {
-        Some(remote) => write!(line, "{} \"", Client(remote))?,
+        Some(remote) => write!(line, "{} \"", RemoteAddress(remote))?,
         None => line.push_str("- \""),
     }
     if record.method.is_empty() {

@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use proxy_runtime::server::{
     AccessLogSink, AccessRecord, Limits, Listener, ListenerRules, ProxyProtocol, Server,
     ServerHandle,
@@ -25,10 +26,7 @@ impl AccessLogSink for Log {
     fn log(&self, record: &AccessRecord<'_>) {
         let scheme = if record.tls { "https" } else { "http" };
         let remote = record.remote.unwrap();
-        self.0
-            .lock()
-            .unwrap()
-            .push(format!("{scheme} {}", remote.ip()));
+        self.0.lock().push(format!("{scheme} {}", remote.ip()));
     }
 }
 
@@ -75,8 +73,7 @@ impl Served {
     }
 
     async fn logged(&self, expected: &str) {
-        let is_there =
-            async || self.log.0.lock().unwrap().last().map(String::as_str) == Some(expected);
+        let is_there = async || self.log.0.lock().last().map(String::as_str) == Some(expected);
         eventually(expected, is_there).await;
     }
 }
