@@ -60,8 +60,8 @@ impl Log {
     pub(crate) fn start() -> (Self, tracing::subscriber::DefaultGuard) {
         let log = Self::default();
         let guard = tracing::subscriber::set_default(log.clone());
-        // A test on another thread that reaches an event for the first time just before registers it as one that nobody
-        // wants, and may be about to say so only now. After a moment every such registration is over, and making a
+        // A test on another thread that reaches an event for the first time just before registers it as one without
+        // a listener, and may be about to say so only now. After a moment every such registration is over, and making a
         // subscriber makes tracing check all of them again.
         std::thread::park_timeout(std::time::Duration::from_millis(100));
         drop(tracing::Dispatch::new(Self::default()));

@@ -1,8 +1,8 @@
 //! The keys of an issuer (RFC 7517), fetched when a token asks for one.
 //!
-//! A fetch happens seldom, whatever clients send: when the keys are old, and when a token names a key that is not known,
-//! at most once in [`PAUSE`]. One request fetches, and others that need its result wait for it. Keys that could not be
-//! fetched again are used for [`LONGEST_USE`].
+//! Clients cannot cause many fetches: keys are fetched when they are old, and when a token names a key that is not
+//! known, at most once in [`PAUSE`]. One request fetches, and others that need its result wait for it. Keys that could
+//! not be fetched again are used for [`LONGEST_USE`].
 
 use std::collections::HashMap;
 use std::sync::Arc;

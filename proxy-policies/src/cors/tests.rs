@@ -53,7 +53,7 @@ fn simple(cors: &Cors, headers: &[(&str, &str)]) -> Vec<String> {
     said.to_vec()
 }
 
-/// What a destination permits must not go beyond the policy, whether or not it allows the origin.
+/// Headers of destinations permit no more than the policy, for allowed and for other origins.
 #[test]
 fn the_destination_permits_nothing_beside_the_policy() {
     let allow = "access-control-allow";

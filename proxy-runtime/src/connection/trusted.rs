@@ -76,7 +76,7 @@ impl TrustedProxies {
 
     /// Returns the client that a chain of proxies reports, of which `peer` is the nearest, and the number of entries
     /// that count. `entries` are read from the last one, which `peer` has added: each trusted proxy vouches for the
-    /// entry that it has added. The first address that is no trusted proxy's is the client. What is left of it anybody
+    /// entry that it has added. The first address that is no trusted proxy's is the client. What is left of it every client
     /// may have written.
     #[cfg(feature = "server")]
     pub(crate) fn client<'a>(
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn the_client_is_the_first_address_from_the_right_that_is_no_trusted_proxy() {
         for (peer, entries, client, count) in [
-            // Nobody is behind the connection, or nobody says so.
+            // The connection has no other client, or none is named.
             ("10.0.0.1", "", "10.0.0.1", 0),
             ("192.0.2.1", "6.6.6.6", "192.0.2.1", 0),
             ("10.0.0.1", "192.0.2.1", "192.0.2.1", 1),
@@ -153,7 +153,7 @@ mod tests {
             ("10.0.0.1", "[2001:dead::1]:80", "[2001:dead::1]:80", 1),
             ("10.0.0.1", "[2001:dead::1]", "2001:dead::1", 1),
             ("10.0.0.1", "::ffff:192.0.2.1", "192.0.2.1", 1),
-            // An entry that names nobody ends the search.
+            // An entry without an address ends the search.
             ("10.0.0.1", "192.0.2.1, unknown", "10.0.0.1", 0),
             ("10.0.0.1", "192.0.2.1, _hidden, 10.0.0.2", "10.0.0.2", 1),
             ("10.0.0.1", "192.0.2.1,", "10.0.0.1", 0),

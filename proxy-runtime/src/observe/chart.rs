@@ -55,7 +55,7 @@ impl Totals {
         self.durations.merge(&other.durations);
     }
 
-    /// The figures since `earlier`. Routes that were removed meanwhile take their numbers along.
+    /// The figures since `earlier`. Routes that were removed since take their numbers along.
     fn since(&self, earlier: &Self) -> Point {
         let durations = self.durations.since(&earlier.durations);
         let short = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);

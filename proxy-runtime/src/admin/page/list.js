@@ -68,7 +68,7 @@ export function followList({ tab, path, key, summary, detail, none }) {
     for (const control of controls) query.set(control.name, address.value(control.name));
     asked = String(query);
     const { [key]: items, matching } = await ask(`${path}?${query}`);
-    // Another one was asked for meanwhile.
+    // Another one has been asked for.
     if (asked !== String(query)) return;
     const shown = items.map(rowOf);
     const ids = new Set(items.map((item) => item.id));

@@ -303,7 +303,7 @@ async fn each_destination_that_is_tried_has_a_span() {
     }
 }
 
-/// A connection that was closed meanwhile is no attempt of its own.
+/// A connection that was closed while it was idle is no attempt of its own.
 #[tokio::test]
 async fn a_request_over_a_new_connection_to_the_same_destination_has_one_span() {
     let closing = closes_at_next_request();
