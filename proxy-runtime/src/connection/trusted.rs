@@ -76,8 +76,8 @@ impl TrustedProxies {
 
     /// Returns the client that a chain of proxies reports, of which `peer` is the nearest, and the number of entries
     /// that count. `entries` are read from the last one, which `peer` has added: each trusted proxy vouches for the
-    /// entry that it has added. The first address that is no trusted proxy's is the client. What is left of it every client
-    /// may have written.
+    /// entry that it has added. The first address that is no trusted proxy's is the client. What is left of it every
+    /// client may have written.
     #[cfg(feature = "server")]
     pub(crate) fn client<'a>(
         self,

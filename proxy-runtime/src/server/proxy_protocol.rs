@@ -34,8 +34,8 @@ const LONGEST_REST: usize = 4096;
 /// begins with a header of version 1 or 2 that names the client.
 ///
 /// A connection from elsewhere than the senders is closed, and so is one without a valid header in time: anybody could
-/// claim to be any client. A header that names nobody (`LOCAL`, `UNKNOWN`), as of a health check, leaves the sender as the
-/// client.
+/// claim to be any client. A header that names nobody (`LOCAL`, `UNKNOWN`), as of a health check, leaves the sender
+/// as the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyProtocol {
     senders: Arc<[Network]>,

@@ -13,8 +13,8 @@ use super::pace::after;
 use crate::server::mode::{Mode, ModeWatch};
 use crate::server::shared::WorkerShared;
 
-/// Waits for the handshake of a client, which has so much time since it was accepted; `None` when it took too long, which
-/// it does sooner once the client's place is wanted or the server is told to stop.
+/// Waits for the handshake of a client, which has so much time since it was accepted; `None` when it took too long,
+/// which it does sooner once the client's place is wanted or the server is told to stop.
 pub(crate) async fn within<F: Future>(
     handshake: F,
     (accepted, timeout): (Instant, Duration),

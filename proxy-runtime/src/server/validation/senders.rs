@@ -21,7 +21,8 @@ const CLAIMS: ClassSet = READ
     .with(FieldClass::XForwardedHost)
     .with(FieldClass::XForwardedPrefix);
 
-/// The fields of an HTTP/1.1 head that are removed on a connection, and its client, if a trusted proxy sent the request.
+/// The fields of an HTTP/1.1 head that are removed on a connection, and its client, if a trusted proxy sent the
+/// request.
 ///
 /// Returns what is known of the client of the request, if that is not the connection's.
 #[inline]
