@@ -174,13 +174,9 @@ async fn sigterm_lets_requests_in_flight_end() {
     let response = client.read_response().await.unwrap();
     assert_eq!(response.text(), "done");
     assert!(process.wait().await.success());
-    assert!(
-        process
-            .output()
-            .contains("every request in flight was answered"),
-        "{}",
-        process.output()
-    );
+    process
+        .wait_for_output("every request in flight was answered")
+        .await;
 }
 
 #[tokio::test]
@@ -244,11 +240,7 @@ async fn the_drain_ends_at_its_deadline() {
     silent.traffic().wait_for_connections(1).await;
     process.terminate();
     assert!(process.wait().await.success());
-    assert!(
-        process.output().contains("1 connections were cut"),
-        "{}",
-        process.output()
-    );
+    process.wait_for_output("1 connections were cut").await;
 }
 
 #[tokio::test]
@@ -269,11 +261,7 @@ async fn a_second_ctrl_c_stops_at_once() {
     process.wait_for_output("stopping").await;
     process.interrupt();
     process.wait().await;
-    assert!(
-        process.output().contains("stopped at once"),
-        "{}",
-        process.output()
-    );
+    process.wait_for_output("stopped at once").await;
 }
 
 #[tokio::test]
