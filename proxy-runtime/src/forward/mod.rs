@@ -14,12 +14,12 @@
 //!
 //! An attempt that brought no byte of a response may be repeated, at most twice: any request of which
 //! nothing was processed, and one without a body whose method is idempotent (RFC 9110 section 9.2.2).
-//! It goes to the same destination over a new connection if it had a pooled one, else to another
-//! destination.
+//! The next attempt goes to the same destination over a new connection if this one had a pooled one,
+//! else to another destination.
 //!
 //! # Errors
 //!
-//! What goes wrong is named as in YARP ([`ForwardErrorKind`](crate::ForwardErrorKind)) and answered as
+//! Failures are named as in YARP ([`ForwardErrorKind`](crate::ForwardErrorKind)) and answered as
 //! there: 502, or 504 when it took too long, 400, 408 or 413 when it is the client's fault, 503 when
 //! there is no destination. After the response has begun, it is cut off visibly
 //! ([`ProxyBody`](crate::ProxyBody)). Clients are told the status and nothing else.

@@ -123,12 +123,12 @@ pub(crate) fn check_path(route: &Route, path: &str) -> Result<(), ForwardError> 
     })
 }
 
-/// What a request's body will be, if the request may be forwarded.
+/// Returns the kind of a request's body, if the request may be forwarded.
 ///
 /// # Errors
 ///
-/// It may not: a tunnel that nobody asked the proxy for, a handshake that is none, a body where none
-/// belongs, or one that is too large.
+/// The request is rejected: a tunnel that the client did not ask the proxy for, a handshake that is none, a body
+/// where none belongs, or one that is too large.
 pub(super) fn validate(
     head: &HttpHead<'_>,
     wish: Option<&Wish>,

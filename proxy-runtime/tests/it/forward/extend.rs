@@ -1,4 +1,4 @@
-//! What a program adds to routes and clusters: transforms of its own, hooks, policies of available destinations.
+//! Additions of a program to routes and clusters: transforms of its own, hooks, policies of available destinations.
 
 use std::sync::Arc;
 

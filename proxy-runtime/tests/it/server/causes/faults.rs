@@ -11,10 +11,10 @@ use testkit::faults::{self, RefusingPort, UnansweredPort};
 use testkit::origin::Origin;
 use testkit::raw::RawOrigin;
 
-/// What has to live as long as the test.
+/// Peers that live as long as the test.
 pub(super) type Peers = Vec<Box<dyn Any + Send + Sync>>;
 
-/// What clients and operators do.
+/// Actions of clients and operators.
 pub(super) enum Act {
     /// Sends a request and reads until the end of the connection. The response has this status.
     Ask(String, &'static str),
