@@ -1,7 +1,8 @@
 //! Forward authentication: another service decides, by the head of each request.
 //!
 //! The service gets a GET with the headers of the request and `X-Forwarded-Method`, `-Proto`, `-Host`, `-Uri` and
-//! `-For`; the body of the request is not sent. With 2xx the request passes. 3xx and 4xx are answered to the client as they are.
+//! `-For`; the body of the request is not sent. With 2xx the request passes. 3xx and 4xx are answered
+//! to the client as they are.
 //! Everything else closes the route.
 
 use std::fmt;
