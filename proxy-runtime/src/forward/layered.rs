@@ -136,7 +136,7 @@ impl Layered {
     fn pass_on(&self, response: &mut Response<ProxyBody>, mut recorder: OpenRecorder) {
         recorder.responded(response.status());
         let told = response.extensions().get::<ExchangeInfo>();
-        let error = told.and_then(ExchangeInfo::error);
+        let error = told.and_then(|info| info.error);
         if told.is_none() {
             recorder.replied(Cause::of_reply(response.status()));
         }
