@@ -48,6 +48,8 @@ type OpenResult = Result<SentStream, Box<SendError>>;
 struct SentStream {
     response: ResponseFuture,
     rest: ClientSide,
+    /// The turn of the connection's task that opens it.
+    turn: usize,
     /// Moves on with the body of the response.
     place: Option<Place>,
 }
@@ -114,6 +116,10 @@ impl Http2RoundTrip {
                 return self.poll_answer(cx);
             }
         };
+        if self.connection.signs.is_closed_in(stream.turn) {
+            // It may be opened when the destination allows streams again, only to be reset.
+            return Poll::Ready(Err(SendError::not_allowed(None)));
+        }
         stream.rest.begin(cx);
         while let Poll::Ready(Some(Ok(_))) = stream.response.poll_informational(cx) {
             self.has_news = true;
@@ -171,6 +177,7 @@ async fn open(
     }
     let is_connect = head.method == Method::CONNECT;
     let is_last = !is_connect && body.is_end_stream();
+    let turn = poll_fn(|cx| Poll::Ready(connection.signs.hand_over(cx.waker()))).await;
     let (response, stream) = match send.send_request(Request::from_parts(head, ()), is_last) {
         Ok(sent) => sent,
         Err(error) if error.is_go_away() => return Err(SendError::unsent(error, body)),
@@ -200,6 +207,7 @@ async fn open(
     Ok(SentStream {
         response,
         rest,
+        turn,
         place,
     })
 }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use super::{Http2Body, Http2Connection, Http2RoundTrip};
 use crate::progress::OutgoingBody;
 use crate::retry::{Came, Sent};
-use crate::upstream::error::SendError;
+use crate::upstream::error::{ExchangeError, SendError};
 use crate::upstream::io::UpstreamIo;
 use crate::upstream::transport::UpstreamTransport;
 
@@ -30,6 +30,14 @@ fn get(connection: &Arc<Http2Connection>, path: &str) -> Http2RoundTrip {
     let uri = format!("http://h.example{path}");
     let (head, ()) = Request::get(uri).body(()).unwrap().into_parts();
     Http2RoundTrip::new(Arc::clone(connection), head, OutgoingBody::empty())
+}
+
+fn post(connection: &Arc<Http2Connection>) -> Http2RoundTrip {
+    connection.enter();
+    let head = Request::post("http://h.example/").body(()).unwrap();
+    let (head, ()) = head.into_parts();
+    let body = OutgoingBody::whole("content".into());
+    Http2RoundTrip::new(Arc::clone(connection), head, body)
 }
 
 async fn answered(mut request: Http2RoundTrip) -> Result<Response<Http2Body>, Box<SendError>> {
@@ -97,6 +105,32 @@ async fn requests_of_a_burst_are_unsent_when_the_destination_allows_none() {
     assert_eq!(outcomes[0], (Sent::Something, Came::Nothing, false));
     assert_eq!(outcomes[1..], [unsent; 4]);
     assert_eq!(opened(frames_so_far(&mut far).await), [0_u32; 0]);
+    assert!(!connection.is_open());
+}
+
+/// An upload that was handed over when the destination's word arrives is not sent, and fails without a wait.
+#[tokio::test(start_paused = true)]
+async fn an_upload_that_is_not_opened_any_more_fails_at_once() {
+    let (connection, mut far) = connection().await;
+    let allow = |streams| Frame::settings(&[(frame::MAX_CONCURRENT_STREAMS, streams)]).encode();
+    far.write_all(&allow(5)).await.unwrap();
+    frames_so_far(&mut far).await;
+    assert!(connection.has_settings());
+    let began = Instant::now();
+    // The task of the connection reads this only when the request is handed over.
+    far.write_all(&allow(0)).await.unwrap();
+    let failed = answered(post(&connection)).await.unwrap_err();
+    assert!(
+        matches!(failed.error, ExchangeError::NotAllowed),
+        "{failed:?}"
+    );
+    assert_eq!(failed.came, Came::Nothing);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    let sent = frames_so_far(&mut far).await;
+    assert!(
+        sent.iter().all(|(kind, _)| *kind != frame::HEADERS),
+        "{sent:?}"
+    );
     assert!(!connection.is_open());
 }
 
