@@ -32,8 +32,8 @@ impl Guards {
 impl Filter for Guards {
     fn on_request(&self, head: &mut RequestEdit<'_>, context: &FilterContext<'_>) -> Flow {
         let mut visit = Visit {
-            route: context.route(),
-            connection: context.connection(),
+            route: context.route,
+            connection: context.connection,
             now: Instant::now(),
             claims: None,
         };
