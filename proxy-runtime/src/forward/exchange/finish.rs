@@ -102,6 +102,10 @@ impl ResolvedRoute<'_> {
             Failure::Unsent | Failure::Stale => {
                 (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY)
             }
+            Failure::Untrusted => (
+                ForwardErrorKind::Request.because(Cause::TlsFailed),
+                StatusCode::BAD_GATEWAY,
+            ),
             Failure::Unanswered(kind, status) => (kind, status),
             Failure::Truncated(kind) => {
                 if let Some(record) = down.record() {
