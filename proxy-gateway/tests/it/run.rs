@@ -44,6 +44,8 @@ async fn a_changed_file_takes_effect_without_losing_a_request() {
     let file = ConfigFile::new(&config(blue.addr(), ""));
     let (process, address) = run(&file).await;
     assert_eq!(get(address, "/").await, "blue");
+    let said = process.output();
+    assert!(said.contains("serving 1 route to 1 cluster; "), "{said}");
     let load = Load::new(address).connections(4).start();
     load.wait_for_finished(20).await;
 
