@@ -3,8 +3,8 @@
 mod authorization;
 mod config;
 mod cors;
+mod guards;
 mod head;
-mod layer;
 mod limiter;
 mod named;
 mod policies;

@@ -32,13 +32,14 @@ use crate::head::HeaderMutations;
 use crate::head::{HttpHead, put_in_place};
 use crate::layer::ProxyRequestBody;
 use crate::observe::targets;
+use crate::policy::{self, RoutePolicies};
+use crate::progress::{after, within};
 use crate::proxy::FoundRoute;
 use crate::proxy::ProxyService;
 use crate::response::ExchangeRecorder;
 use crate::response::OpenRecorder;
 use crate::response::ProxyBody;
 use crate::state::{Generation, RouteState};
-use crate::transform::apply_to_own_response;
 
 /// Forwards one request. Whatever goes wrong becomes a response.
 pub(super) fn forward<B>(
@@ -165,8 +166,12 @@ impl<'a> Routed<'a> {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        if let Some(policies) = self.policies() {
+            // Boxed, so that the others have no room for it.
+            return Box::pin(self.respond_judged(policies, (body, upgrade), recorder)).await;
+        }
         if self.route().target().is_reply() {
-            return self.reply(recorder);
+            return self.reply(&mut AppliedFilters::default(), recorder);
         }
         let sending = match self.sending(upgrade.as_deref(), body.is_end_stream(), &mut recorder) {
             Ok(sending) => sending,
@@ -175,7 +180,9 @@ impl<'a> Routed<'a> {
         let is_traced = recorder.count().trace().is_some();
         if upgrade.is_some() || self.filters().is_some() || is_traced {
             // Boxed, so that the others have no room for it.
-            return Box::pin(self.respond_filtered(sending, (body, upgrade), recorder)).await;
+            let changes = (AppliedFilters::default(), HeaderMutations::default());
+            let request = (body, upgrade);
+            return Box::pin(self.respond_filtered(sending, request, changes, recorder)).await;
         }
         let mut filtering = AppliedFilters::default();
         let mut response = Response::new(ProxyBody::empty());
@@ -192,16 +199,72 @@ impl<'a> Routed<'a> {
         }
     }
 
+    /// Forwards a request that the route's policies let pass.
+    async fn respond_judged<B>(
+        &self,
+        policies: &dyn RoutePolicies,
+        (body, upgrade): (B, Option<Box<Upgrade>>),
+        mut recorder: OpenRecorder,
+    ) -> Response<ProxyBody>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let route = self.route();
+        let mut filtering = AppliedFilters::default();
+        if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
+            return self.fail(&error, &mut filtering, recorder);
+        }
+        let mut edits = HeaderMutations::default();
+        let due = route.timeout().map(|wait| after(self.started, wait));
+        let judging = policy::judge_http(policies, route, self.head, &mut edits);
+        let judged = within(due, judging).await;
+        filtering.note(edits.take_notes());
+        let held = edits.take_held();
+        let mut response = match judged {
+            Err(error) => self.fail(&error, &mut filtering, recorder),
+            Ok(Some(reply)) => {
+                recorder.replied(Cause::of_reply(reply.status()));
+                let response = reply.into_response().map(ProxyBody::text);
+                finish(
+                    filtering.shown(response, route.transforms()),
+                    recorder,
+                    None,
+                )
+            }
+            Ok(None) if route.target().is_reply() => self.reply(&mut filtering, recorder),
+            Ok(None) => {
+                let is_empty = body.is_end_stream();
+                match self.sending(upgrade.as_deref(), is_empty, &mut recorder) {
+                    Err(error) => self.fail(&error, &mut filtering, recorder),
+                    Ok(sending) => {
+                        let request = (body, upgrade);
+                        let changes = (filtering, edits);
+                        self.respond_filtered(sending, request, changes, recorder)
+                            .await
+                    }
+                }
+            }
+        };
+        if !held.is_empty() {
+            response.body_mut().on_end(move |_| drop(held));
+        }
+        response
+    }
+
     /// Answers a request of a route without a cluster.
-    fn reply(&self, recorder: OpenRecorder) -> Response<ProxyBody> {
+    fn reply(
+        &self,
+        filtering: &mut AppliedFilters<'_>,
+        recorder: OpenRecorder,
+    ) -> Response<ProxyBody> {
         let route = self.route();
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
-            return self.fail(&error, &mut AppliedFilters::default(), recorder);
+            return self.fail(&error, filtering, recorder);
         }
         let unavailable = || answer::own(StatusCode::SERVICE_UNAVAILABLE, None);
-        let mut response = reply(route, self.head).unwrap_or_else(unavailable);
-        let status = response.status();
-        apply_to_own_response(route.transforms(), status, response.headers_mut());
+        let response = reply(route, self.head).unwrap_or_else(unavailable);
+        let response = filtering.shown(response, route.transforms());
         finish(response, recorder, None)
     }
 
@@ -210,14 +273,13 @@ impl<'a> Routed<'a> {
         &self,
         sending: Sending<'a>,
         (body, upgrade): (B, Option<Box<Upgrade>>),
+        (mut filtering, mut edits): (AppliedFilters<'a>, HeaderMutations),
         mut recorder: OpenRecorder,
     ) -> Response<ProxyBody>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let mut filtering = AppliedFilters::default();
-        let mut edits = HeaderMutations::default();
         let asked = self.ask(&sending, upgrade.as_deref(), &mut filtering, &mut edits);
         let handshake = match asked {
             Ok(RequestDecision::Forward(handshake)) => handshake,
@@ -337,6 +399,10 @@ impl<'a> Routed<'a> {
 
     pub(super) fn state(&self) -> &'a RouteState {
         self.generation.route(self.index)
+    }
+
+    fn policies(&self) -> Option<&'a dyn RoutePolicies> {
+        self.state().extensions()?.policies()
     }
 
     fn filters(&self) -> Option<&'a Filters> {
