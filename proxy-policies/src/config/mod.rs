@@ -19,7 +19,7 @@ use serde_json::Value;
 
 pub use self::authorization::read_network;
 pub(crate) use self::authorization::{
-    AuthorizationConfig, BasicConfig, NetworkSetting, NetworksConfig,
+    AuthorizationConfig, BASIC_CLAIM, BasicConfig, NetworkSetting, NetworksConfig,
 };
 pub(crate) use self::cors::CorsConfig;
 pub(crate) use self::rate_limiter::{LimiterKind, PartitionBy, QueueOrder, RateLimiterConfig};
