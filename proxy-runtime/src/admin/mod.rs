@@ -50,13 +50,13 @@ mod text;
 mod verdict;
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use discovery_core::Merged;
 use http::{HeaderMap, Method, Request, StatusCode, header};
+use proxy_model::Problems;
 
 pub use self::config_view::redact;
 use self::listener_list::OpenListener;
@@ -65,9 +65,7 @@ use self::query::Query;
 use self::respond::AdminResponse;
 use crate::explain::Listeners;
 use crate::proxy::Proxy;
-#[cfg(feature = "tls")]
-use crate::server::TlsServerConfig;
-use crate::server::{Limits, ServerMetrics};
+use crate::server::{Limits, Server, ServerMetrics};
 
 /// The admin API and page of one proxy. Cheap to clone.
 ///
@@ -90,6 +88,7 @@ struct AdminState {
     open_listeners: Vec<OpenListener>,
     dropped_lines: Vec<DroppedLines>,
     dropped_spans: Option<DroppedSpans>,
+    program_problems: Option<ProgramProblems>,
     draining: AtomicBool,
     /// True once the proxy has served a configuration of all required sources.
     has_started: AtomicBool,
@@ -99,6 +98,9 @@ struct AdminState {
 
 /// The name of a log, and the number of its missing lines.
 type DroppedLines = (&'static str, Box<dyn Fn() -> u64 + Send + Sync>);
+
+/// The problems that the program finds while it runs.
+type ProgramProblems = Box<dyn Fn() -> Problems + Send + Sync>;
 
 /// The number of spans that the export has dropped.
 type DroppedSpans = Box<dyn Fn() -> u64 + Send + Sync>;
@@ -124,6 +126,7 @@ impl Admin {
                 open_listeners: Vec::new(),
                 dropped_lines: Vec::new(),
                 dropped_spans: None,
+                program_problems: None,
                 draining: AtomicBool::new(false),
                 has_started: AtomicBool::new(false),
                 evicted: Arc::default(),
@@ -199,39 +202,26 @@ impl AdminBuilder {
         self
     }
 
-    /// Adds the counters of the server to `/metrics`.
-    pub fn server(mut self, metrics: Arc<ServerMetrics>) -> Self {
-        self.inner.server = Some(metrics);
+    /// Adds problems that the program finds while it runs, such as a file that has become unreadable.
+    pub fn problems(mut self, find: impl Fn() -> Problems + Send + Sync + 'static) -> Self {
+        self.inner.program_problems = Some(Box::new(find));
         self
     }
 
-    /// Sets the limits of the server, which `explain` applies to requests. Default: the defaults of
-    /// the server.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.inner.limits = limits;
-        self
-    }
-
-    /// Sets the listeners of the server, whose rules `explain` applies. Default: one listener
-    /// without rules of its own.
-    pub fn listeners(mut self, listeners: Listeners) -> Self {
-        self.inner.listeners = listeners;
-        self
-    }
-
-    /// Adds an open listener with its certificates, if it uses TLS.
-    pub fn open_listener(
-        mut self,
-        name: impl Into<String>,
-        address: SocketAddr,
-        #[cfg(feature = "tls")] tls: Option<TlsServerConfig>,
-    ) -> Self {
-        self.inner.open_listeners.push(OpenListener {
-            name: name.into(),
-            address,
-            #[cfg(feature = "tls")]
-            tls,
-        });
+    /// Adds the server of the proxy: its counters, its listeners with their certificates, and the limits and rules that
+    /// `explain` applies to requests. Default: one listener with default limits and without rules.
+    pub fn server(mut self, server: &Server) -> Self {
+        let listeners = server.listeners().iter();
+        self.inner.server = Some(Arc::clone(server.metrics()));
+        self.inner.limits = server.limits().clone();
+        self.inner.listeners = listeners
+            .clone()
+            .map(|listener| (listener.name(), listener.rules()))
+            .collect();
+        self.inner.open_listeners = listeners
+            .zip(server.local_addrs())
+            .map(|(listener, address)| OpenListener::new(listener, *address))
+            .collect();
         self
     }
 

@@ -88,7 +88,7 @@ impl NamedFilter {
         if let Some(left_out) = SELDOM.pass() {
             error!(
                 target: targets::REQUEST,
-                route = %context.route_id(),
+                route = %context.route.id(),
                 filter = &*self.name,
                 panic,
                 left_out,

@@ -61,7 +61,7 @@
 //! # Panics
 //!
 //! A panic of a filter ends the request with 500 and the error
-//! [`Extension`](crate::ForwardErrorKind::Extension). Other requests are not affected, and the
+//! `Extension`. Other requests are not affected, and the
 //! filter stays in use.
 
 mod chain;

@@ -11,7 +11,7 @@ use proxy_model::compiled::{ClusterIndex, Route, RouteIndex};
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::exchange_plan::{ExchangePlan, RequestOrigin};
+use super::exchange_plan::{ExchangePlan, Rejected, RequestOrigin};
 use super::filtering::AppliedFilters;
 use super::handshake::Handshake;
 use super::layered::{Layered, validate};
@@ -102,18 +102,43 @@ where
         None => HttpHead::new(&parts),
     };
     let classes = head.classes();
-    if upgrade.is_none()
-        && let Some(plan) = ExchangePlan::of(service, &generation, (index, None), &head, &body)
-    {
-        let origin = RequestOrigin {
-            service: service.clone(),
-            generation,
-            attempts: None,
-            arrived: None,
+    let is_empty = body.is_end_stream();
+    let rest = 'rest: {
+        if let Some(upgrade) = upgrade {
+            break 'rest Rest::Switch(upgrade, is_empty);
+        }
+        let plan = ExchangePlan::of(service, &generation, (index, None), &head, is_empty);
+        let rejected = match plan {
+            Ok(plan) => {
+                let origin = RequestOrigin {
+                    service: service.clone(),
+                    generation,
+                    attempts: None,
+                    arrived: None,
+                };
+                let body = ProxyRequestBody::new(body);
+                return ResponseFuture::exchange(plan.begin(origin, parts, body));
+            }
+            Err(rejected) => rejected,
         };
-        let body = ProxyRequestBody::new(body);
-        return ResponseFuture::exchange(plan.begin(origin, parts, body));
-    }
+        // Policies are asked before, and may wait.
+        if extensions.is_some_and(|extensions| extensions.policies().is_some()) {
+            break 'rest Rest::Reject(rejected);
+        }
+        let mut recorder = open(&parts, Some(route));
+        recorder.routed(route.id(), state.metrics());
+        let routed = Routed {
+            service,
+            generation: &generation,
+            index,
+            assigned: None,
+            head: &head,
+            started: recorder.started(),
+        };
+        let response = routed.reject(rejected, &mut AppliedFilters::default(), recorder);
+        recycled::release(Kind::Request, parts.headers, parts.extensions);
+        return ResponseFuture::known(response);
+    };
     let mut recorder = open(&parts, Some(route));
     recorder.routed(route.id(), state.metrics());
     let service = service.clone();
@@ -128,7 +153,7 @@ where
             head: &head,
             started,
         };
-        let response = routed.respond(body, upgrade, recorder).await;
+        let response = routed.respond(rest, recorder).await;
         recycled::release(Kind::Request, parts.headers, parts.extensions);
         response
     })
@@ -154,75 +179,37 @@ enum RequestDecision {
     Reply(Box<Response<ProxyBody>>),
 }
 
-impl<'a> Routed<'a> {
-    /// Forwards the request to where the route leads.
-    pub(super) async fn respond<B>(
-        &self,
-        body: B,
-        upgrade: Option<Box<Upgrade>>,
-        mut recorder: OpenRecorder,
-    ) -> Response<ProxyBody>
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
-        if let Some(policies) = self.policies() {
-            // Boxed, so that the others have no room for it.
-            return Box::pin(self.respond_judged(policies, (body, upgrade), recorder)).await;
-        }
-        if self.route().target().is_reply() {
-            return self.reply(&mut AppliedFilters::default(), recorder);
-        }
-        let sending = match self.sending(upgrade.as_deref(), body.is_end_stream(), &mut recorder) {
-            Ok(sending) => sending,
-            Err(error) => return self.fail(&error, &mut AppliedFilters::default(), recorder),
-        };
-        let is_traced = recorder.count().trace().is_some();
-        if upgrade.is_some() || self.filters().is_some() || is_traced {
-            // Boxed, so that the others have no room for it.
-            let changes = (AppliedFilters::default(), HeaderMutations::default());
-            let request = (body, upgrade);
-            return Box::pin(self.respond_filtered(sending, request, changes, recorder)).await;
-        }
-        let mut filtering = AppliedFilters::default();
-        let mut response = Response::new(ProxyBody::empty());
-        let ended = self.exchange(
-            &sending,
-            (body, None),
-            &mut recorder,
-            &mut filtering,
-            &mut response,
-        );
-        match ended.await {
-            Ok(_) => finish(response, recorder, None),
-            Err(error) => self.fail(&error, &mut filtering, recorder),
-        }
-    }
+/// What is left to do with a request that the exchange does not forward.
+pub(super) enum Rest {
+    /// It wishes for another protocol. True: it is known to have no body.
+    Switch(Box<Upgrade>, bool),
+    Reject(Rejected),
+}
 
-    /// Forwards a request that the route's policies let pass.
-    async fn respond_judged<B>(
+impl<'a> Routed<'a> {
+    /// Responds to a request that the exchange does not forward, once the route's policies let it pass.
+    pub(super) async fn respond(
         &self,
-        policies: &dyn RoutePolicies,
-        (body, upgrade): (B, Option<Box<Upgrade>>),
+        rest: Rest,
         mut recorder: OpenRecorder,
-    ) -> Response<ProxyBody>
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
+    ) -> Response<ProxyBody> {
         let route = self.route();
-        let mut filtering = AppliedFilters::default();
+        let mut changes = (AppliedFilters::default(), HeaderMutations::default());
+        let Some(policies) = self.policies() else {
+            return self.go_on(rest, changes, recorder).await;
+        };
+        let (filtering, edits) = &mut changes;
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
-            return self.fail(&error, &mut filtering, recorder);
+            return self.fail(&error, filtering, recorder);
         }
-        let mut edits = HeaderMutations::default();
         let due = route.timeout().map(|wait| after(self.started, wait));
-        let judging = policy::judge_http(policies, route, self.head, &mut edits);
-        let judged = within(due, judging).await;
+        let judging = policy::judge_http(policies, route, self.head, edits);
+        // Boxed, so that the others have no room for it.
+        let judged = Box::pin(within(due, judging)).await;
         filtering.note(edits.take_notes());
         let held = edits.take_held();
         let mut response = match judged {
-            Err(error) => self.fail(&error, &mut filtering, recorder),
+            Err(error) => self.fail(&error, filtering, recorder),
             Ok(Some(reply)) => {
                 recorder.replied(Cause::of_reply(reply.status()));
                 let response = reply.into_response().map(ProxyBody::text);
@@ -232,24 +219,52 @@ impl<'a> Routed<'a> {
                     None,
                 )
             }
-            Ok(None) if route.target().is_reply() => self.reply(&mut filtering, recorder),
-            Ok(None) => {
-                let is_empty = body.is_end_stream();
-                match self.sending(upgrade.as_deref(), is_empty, &mut recorder) {
-                    Err(error) => self.fail(&error, &mut filtering, recorder),
-                    Ok(sending) => {
-                        let request = (body, upgrade);
-                        let changes = (filtering, edits);
-                        self.respond_filtered(sending, request, changes, recorder)
-                            .await
-                    }
-                }
-            }
+            Ok(None) => self.go_on(rest, changes, recorder).await,
         };
         if !held.is_empty() {
             response.body_mut().on_end(move |_| drop(held));
         }
         response
+    }
+
+    async fn go_on(
+        &self,
+        rest: Rest,
+        (mut filtering, edits): (AppliedFilters<'a>, HeaderMutations),
+        mut recorder: OpenRecorder,
+    ) -> Response<ProxyBody> {
+        let (upgrade, is_empty) = match rest {
+            Rest::Reject(rejected) => return self.reject(rejected, &mut filtering, recorder),
+            Rest::Switch(upgrade, is_empty) => (upgrade, is_empty),
+        };
+        if self.route().target().is_reply() {
+            return self.reply(&mut filtering, recorder);
+        }
+        let sending = match self.sending(&upgrade, is_empty, &mut recorder) {
+            Ok(sending) => sending,
+            Err(error) => return self.fail(&error, &mut filtering, recorder),
+        };
+        // Boxed, so that others have no room for it.
+        Box::pin(self.respond_filtered(sending, upgrade, (filtering, edits), recorder)).await
+    }
+
+    /// The response to a request that the exchange does not forward.
+    #[cold]
+    pub(super) fn reject(
+        &self,
+        rejected: Rejected,
+        filtering: &mut AppliedFilters<'_>,
+        mut recorder: OpenRecorder,
+    ) -> Response<ProxyBody> {
+        let Rejected { cluster, error } = rejected;
+        if let Some(cluster) = cluster {
+            let id = self.generation.snapshot().cluster_at(cluster).id();
+            recorder.assigned(id, self.generation.cluster(cluster));
+        }
+        match error {
+            Some(error) => self.fail(&error, filtering, recorder),
+            None => self.reply(filtering, recorder),
+        }
     }
 
     /// Answers a request of a route without a cluster.
@@ -268,19 +283,15 @@ impl<'a> Routed<'a> {
         finish(response, recorder, None)
     }
 
-    /// Forwards a request that filters see, or that wishes for another protocol.
-    async fn respond_filtered<B>(
+    /// Shows the request to the filters, and forwards it.
+    async fn respond_filtered(
         &self,
         sending: Sending<'a>,
-        (body, upgrade): (B, Option<Box<Upgrade>>),
+        upgrade: Box<Upgrade>,
         (mut filtering, mut edits): (AppliedFilters<'a>, HeaderMutations),
         mut recorder: OpenRecorder,
-    ) -> Response<ProxyBody>
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
-        let asked = self.ask(&sending, upgrade.as_deref(), &mut filtering, &mut edits);
+    ) -> Response<ProxyBody> {
+        let asked = self.ask(&sending, &upgrade, &mut filtering, &mut edits);
         let handshake = match asked {
             Ok(RequestDecision::Forward(handshake)) => handshake,
             Ok(RequestDecision::Reply(response)) => {
@@ -302,7 +313,7 @@ impl<'a> Routed<'a> {
         let mut response = Response::new(ProxyBody::empty());
         let ended = self.exchange(
             &sending,
-            (body, upgrade),
+            upgrade,
             &mut recorder,
             &mut filtering,
             &mut response,
@@ -317,7 +328,7 @@ impl<'a> Routed<'a> {
     /// What is to be sent to which cluster, if no filter has a say and no switch is asked for.
     fn sending(
         &self,
-        upgrade: Option<&Upgrade>,
+        upgrade: &Upgrade,
         is_empty: bool,
         recorder: &mut ExchangeRecorder,
     ) -> Result<Sending<'a>, ForwardError> {
@@ -335,8 +346,7 @@ impl<'a> Routed<'a> {
         let state = self.generation.cluster(index);
         recorder.assigned(cluster.id(), state);
         let body_limit = body_limit(self.service.shared().max_request_body(), route);
-        let body_kind =
-            plan::validate(self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
+        plan::validate(self.head, Some(upgrade.wish()), body_limit, is_empty)?;
         Ok(Sending {
             head: self.head,
             route,
@@ -345,8 +355,6 @@ impl<'a> Routed<'a> {
             pool: self.service.pool(),
             handshake: &Handshake::None,
             loop_guard: self.state().loop_guard(),
-            body_kind,
-            body_limit,
             started: self.started,
         })
     }
@@ -355,7 +363,7 @@ impl<'a> Routed<'a> {
     fn ask(
         &self,
         sending: &Sending<'a>,
-        upgrade: Option<&Upgrade>,
+        upgrade: &Upgrade,
         filtering: &mut AppliedFilters<'a>,
         edits: &mut HeaderMutations,
     ) -> Result<RequestDecision, ForwardError> {
@@ -368,8 +376,8 @@ impl<'a> Routed<'a> {
             }
         }
         let upstream = sending.cluster.upstream();
-        let wish = upgrade.map(Upgrade::wish);
-        Handshake::new(wish, self.head.headers(), upstream).map(RequestDecision::Forward)
+        Handshake::new(Some(upgrade.wish()), self.head.headers(), upstream)
+            .map(RequestDecision::Forward)
     }
 
     /// The response to a request that failed.

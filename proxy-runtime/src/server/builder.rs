@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,6 @@ use super::memory::default_memory;
 use super::metrics::ServerMetrics;
 use super::open_files;
 use super::shared::WorkerShared;
-use super::sockets::ListeningSockets;
 use super::worker::{self, Command, Socket, WorkerPart, WorkerReport};
 use crate::observe::{WorkerPlace, targets};
 
@@ -124,17 +123,17 @@ impl ServerBuilder {
     ///
     /// Fails if there is no listener, or if an address cannot be bound. No address is bound then.
     pub fn bind(self) -> Result<Server, BindError> {
-        self.bind_with(&mut ListeningSockets::default())
+        self.bind_with(&mut Vec::new())
     }
 
     /// Like [`bind`](Self::bind), but takes the sockets of an address from `inherited` if it has
-    /// any. Sockets that are left there belong to no listener. An address with port 0 always gets a
-    /// new socket.
+    /// any, such as those that another process has [passed](Server::listening_sockets). Sockets that
+    /// are left there belong to no listener. An address with port 0 always gets a new socket.
     ///
     /// # Errors
     ///
     /// Fails as [`bind`](Self::bind) does.
-    pub fn bind_with(self, inherited: &mut ListeningSockets) -> Result<Server, BindError> {
+    pub fn bind_with(self, inherited: &mut Vec<TcpListener>) -> Result<Server, BindError> {
         if self.listeners.is_empty() {
             return Err(BindError::NoAddress);
         }
@@ -148,13 +147,25 @@ impl ServerBuilder {
             share_port: self.share_ports,
         };
         let addresses: Vec<_> = self.listeners.iter().map(Listener::address).collect();
+        for (index, address) in addresses.iter().enumerate() {
+            let mut earlier = addresses[..index].iter();
+            let overlaps = |other: &&SocketAddr| listener::overlap(*address, **other, &addresses);
+            if let Some(other) = earlier.find(overlaps) {
+                let (address, other) = (*address, *other);
+                return Err(BindError::Overlap { address, other });
+            }
+        }
         let bound = addresses
             .iter()
-            .map(|address| listener::bind(*address, &addresses, options, inherited.take(*address)))
+            .map(|address| {
+                let inherited = listener::take(*address, inherited);
+                listener::bind(*address, &addresses, options, inherited)
+            })
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Server {
             addresses: bound.iter().map(|bound| bound.address).collect(),
             sockets: by_worker(bound, &self.listeners, workers),
+            listeners: self.listeners,
             metrics: Arc::new(ServerMetrics::new(workers)),
             make_worker: self.make_worker,
             limits: self.limits,
@@ -189,6 +200,11 @@ impl fmt::Debug for ServerBuilder {
 /// A server that listens but does not serve yet.
 #[must_use = "nothing is served before `start`"]
 pub struct Server {
+    #[cfg_attr(
+        not(feature = "admin"),
+        expect(dead_code, reason = "for the admin page")
+    )]
+    listeners: Vec<Listener>,
     addresses: Vec<SocketAddr>,
     sockets: Vec<Vec<Socket>>,
     metrics: Arc<ServerMetrics>,
@@ -204,24 +220,36 @@ impl Server {
         &self.addresses
     }
 
+    /// The listeners, in the order in which they were given.
+    #[cfg(feature = "admin")]
+    pub(crate) fn listeners(&self) -> &[Listener] {
+        &self.listeners
+    }
+
+    /// The limits for clients.
+    #[cfg(feature = "admin")]
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// The counters of the server.
     pub fn metrics(&self) -> &Arc<ServerMetrics> {
         &self.metrics
     }
 
-    /// Duplicates the sockets for a program that replaces this one (hot restart). While the
-    /// duplicates exist, the kernel queues clients for them: drop them before the server stops
-    /// without a successor.
+    /// Duplicates the sockets for a program that replaces this one (hot restart). How they get there is up to the
+    /// program; Unix has `SCM_RIGHTS`.
+    ///
+    /// While either process has a socket, the kernel queues clients at it, and the process that accepts serves them. No
+    /// client is rejected. A new socket on the same port cannot guarantee that: clients in the queue of a closing socket
+    /// are reset. So drop the duplicates before the server stops without a successor.
     ///
     /// # Errors
     ///
     /// Fails if the process has no file descriptors left.
-    pub fn listening_sockets(&self) -> io::Result<ListeningSockets> {
-        let mut sockets = ListeningSockets::default();
-        for socket in self.sockets.iter().flatten() {
-            sockets.add(socket.listener.try_clone()?)?;
-        }
-        Ok(sockets)
+    pub fn listening_sockets(&self) -> io::Result<Vec<TcpListener>> {
+        let sockets = self.sockets.iter().flatten();
+        sockets.map(|socket| socket.listener.try_clone()).collect()
     }
 
     /// Starts the threads. Blocks for some milliseconds until all of them serve.

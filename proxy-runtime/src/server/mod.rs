@@ -61,7 +61,7 @@
 //! | HTTP/2 without an authority, or with an `:authority` and a `Host` that differ | 400 |
 //! | a target that is no path (except `*` for OPTIONS), or absolute with another scheme than http and https | 400 |
 //! | a path with `%00`, with a `%` without two digits, or with a dot segment that has a parameter (`/..;x/`) | 400 |
-//! | a path with an encoded slash or a parameter, where the listener is [strict](Listener::with_strict_paths) | 400 |
+//! | a path with an encoded slash or a parameter, where the listener is [strict](ListenerRules::strict_paths) | 400 |
 //! | `Transfer-Encoding` with `Content-Length`, either twice, `chunked` twice, or a coding on HTTP/1.0 | 400 |
 //! | another transfer coding | 501 |
 //! | another version than 1.0 and 1.1 where those are spoken | 505 |
@@ -81,7 +81,7 @@
 //!
 //! Accepted requests are normalised: an absolute target becomes a path, its authority becomes
 //! `Host`, and dot segments of the path are resolved. `X-Real-IP` and similar fields about the
-//! origin of a request are removed, unless the listener [trusts](Listener::with_trusted_senders)
+//! origin of a request are removed, unless the listener [trusts](ListenerRules::trusts_senders)
 //! its clients.
 //!
 //! # Other protocols
@@ -125,7 +125,6 @@ mod outcome;
 mod proxy_protocol;
 pub(crate) mod shared;
 mod shed;
-mod sockets;
 #[cfg(feature = "tls")]
 mod tls;
 pub(crate) mod validation;
@@ -138,7 +137,7 @@ use tower_service::Service;
 
 pub use self::access_log::{
     AccessLogFormat, AccessLogSink, AccessLogTemplate, AccessLogWriter, AccessRecord,
-    InvalidTemplate, LogCapacity, LogOutput, QueryLogging,
+    InvalidTemplate, LogOutput, QueryLogging,
 };
 pub use self::builder::{Server, ServerBuilder};
 pub use self::connection::RequestBody;
@@ -148,14 +147,13 @@ use self::handler::{ProxyHandler, ServiceHandler};
 #[doc(hidden)]
 pub use self::http2::FrameHarness;
 pub use self::limits::{DataRate, Http2Limits, Limits};
-pub use self::listener::{BindError, Listener, probe};
+pub use self::listener::{BindError, Listener, overlap, probe};
 pub use self::metrics::{ServerCounts, ServerMetrics};
 pub use self::outcome::Outcome;
 pub use self::proxy_protocol::ProxyProtocol;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use self::proxy_protocol::fuzz_proxy_header;
-pub use self::sockets::ListeningSockets;
 #[cfg(feature = "tls")]
 pub use self::tls::{
     Certificate, CertificateStore, ClientAuth, TlsConfigError, TlsPolicy, TlsServerConfig,

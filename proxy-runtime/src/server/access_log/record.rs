@@ -64,7 +64,7 @@ pub struct AccessRecord<'a> {
 impl AccessRecord<'_> {
     /// The error of the exchange or of its body, if there was one.
     pub(super) fn error(&self) -> Option<ForwardErrorKind> {
-        let of_exchange = || self.exchange.and_then(ExchangeInfo::error);
+        let of_exchange = || self.exchange.and_then(|info| info.error);
         self.body_error.or_else(of_exchange)
     }
 

@@ -363,5 +363,5 @@ fn poll_flushed<T: Transport>(
 /// Returns true if a proxy responds with an error of its own.
 fn is_rejected(head: &response::Parts) -> bool {
     let exchange = head.extensions.get::<ExchangeInfo>();
-    exchange.is_some_and(|exchange| exchange.error().is_some())
+    exchange.is_some_and(|exchange| exchange.error.is_some())
 }

@@ -7,6 +7,7 @@ use tokio::time::{Instant, advance};
 
 use super::*;
 use crate::error::ForwardErrorKind;
+use crate::fixtures::{Log, Logged};
 use crate::health::{Forwarded, PassiveHealthPolicy, PassivePolicies};
 
 const FAILED: Option<ForwardErrorKind> = Some(ForwardErrorKind::Request);
@@ -229,4 +230,69 @@ async fn a_policy_of_the_program_judges_alone() {
     );
     advance(Duration::from_secs(5)).await;
     assert_eq!(available(&generation), ["a", "b"]);
+}
+
+/// Reports `times` requests to the first destination of the cluster at a position.
+fn report_to(
+    generation: &Generation,
+    position: u32,
+    times: usize,
+    error: Option<ForwardErrorKind>,
+) {
+    let state = generation.cluster(ClusterIndex(position));
+    for _ in 0..times {
+        let rule = state.passive().unwrap();
+        rule.report(&state.destinations()[0], error, None, Instant::now());
+    }
+}
+
+/// Level and destination of each line.
+fn lines(log: &Log) -> Vec<(tracing::Level, String)> {
+    let events = log.take(crate::observe::targets::HEALTH).into_iter();
+    let field = |fields: &str, name: &str| {
+        let mut fields = fields.split(' ');
+        let found = fields.find_map(|field| field.strip_prefix(name)).unwrap();
+        found.to_owned()
+    };
+    let line = |event: Logged| {
+        let cluster = field(&event.fields, "cluster=");
+        let destination = field(&event.fields, "destination=");
+        (event.level, format!("{cluster}/{destination}"))
+    };
+    events.map(line).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_cluster_has_its_own_lines_and_a_recovery_has_one() {
+    let quick = r#"{"HealthCheck":{"Passive":{"Enabled":true,"ReactivationPeriod":"00:00:01"}},"Metadata":{
+        "TransportFailureRateHealthPolicy.DetectionWindowSize":"00:00:01"},
+        "Destinations":{"a":{"Address":"http://a/"},"b":{"Address":"http://b/"}}}"#;
+    let both = || {
+        snapshot(&format!(
+            r#"{{"Clusters":{{"noisy":{quick},"other":{quick}}}}}"#
+        ))
+    };
+    let (log, _guard) = Log::start();
+    let generation = first(both());
+    let (warn, info) = (tracing::Level::WARN, tracing::Level::INFO);
+    let said = |level: tracing::Level, place: &str| (level, place.to_owned());
+    report_to(&generation, 0, 10, FAILED);
+    report_to(&generation, 1, 10, FAILED);
+    assert_eq!(lines(&log), [said(warn, "noisy/a"), said(warn, "other/a")]);
+    // Round and round, within the pause of the log, also over a reload.
+    let generation = next(&generation, both());
+    for round in 0..5 {
+        advance(Duration::from_secs(3)).await;
+        report_to(&generation, 0, 10, None);
+        let recovered = lines(&log);
+        match round {
+            0 => assert_eq!(recovered, [said(info, "noisy/a")]),
+            _ => assert_eq!(recovered, [], "its failure was not logged"),
+        }
+        advance(Duration::from_secs(3)).await;
+        report_to(&generation, 0, 10, FAILED);
+        assert_eq!(lines(&log), [], "one line in a while");
+    }
+    report_to(&generation, 1, 10, None);
+    assert_eq!(lines(&log), [said(info, "other/a")]);
 }

@@ -15,9 +15,9 @@ struct Mark(&'static str);
 
 impl Filter for Mark {
     fn on_request(&self, head: &mut RequestEdit<'_>, context: &FilterContext<'_>) -> Flow {
-        assert_eq!(context.route_id().as_str(), "all");
-        assert_eq!(context.cluster_id().as_str(), "c");
-        assert_ne!(context.connection(), ConnectionInfo::default());
+        assert_eq!(context.route.id().as_str(), "all");
+        assert_eq!(context.cluster.id().as_str(), "c");
+        assert_ne!(context.connection, ConnectionInfo::default());
         head.append("x-mark", self.0).unwrap();
         if head.path() == "/panic" && self.0 == "b" {
             panic!("as the path says");

@@ -221,7 +221,10 @@ impl Scene {
             return;
         }
         let sentence = overview["sentence"].as_str().unwrap();
-        assert!(sentence.contains(&cause.text()), "{case}: {sentence}");
+        assert!(
+            sentence.contains(&cause.as_str().replace('_', " ")),
+            "{case}: {sentence}"
+        );
         let is_listed = problems.iter().any(|problem| {
             problem["code"] == cause.as_str() && problem["pointer"] == "/Clusters/c"
         });

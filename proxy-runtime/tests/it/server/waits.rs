@@ -433,8 +433,8 @@ struct Log(Arc<Mutex<Vec<[String; 3]>>>);
 impl AccessLogSink for Log {
     fn log(&self, record: &AccessRecord<'_>) {
         let exchange = record.exchange;
-        let route = exchange.and_then(|exchange| exchange.route());
-        let cluster = exchange.and_then(|exchange| exchange.cluster());
+        let route = exchange.and_then(|exchange| exchange.route.as_ref());
+        let cluster = exchange.and_then(|exchange| exchange.cluster.as_ref());
         let line = [
             route.map(ToString::to_string).unwrap_or_default(),
             cluster.map(ToString::to_string).unwrap_or_default(),
