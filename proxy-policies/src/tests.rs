@@ -9,7 +9,8 @@ use proxy_model::{CompileOptions, Snapshot};
 use crate::authorization::Claims;
 use crate::head::Head;
 
-mod around;
+pub(crate) mod around;
+mod keys;
 mod reload;
 mod remote;
 mod tokens;
