@@ -11,5 +11,5 @@ mod policies;
 #[cfg(test)]
 mod tests;
 
-pub use self::config::{SECTION, read, read_network, schema};
+pub use self::config::{SECTION, judge_use, read, read_network, schema};
 pub use self::policies::Policies;

@@ -8,6 +8,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 mod timeout;
+mod usage;
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ pub(crate) use self::cors::CorsConfig;
 pub(crate) use self::rate_limiter::{LimiterKind, PartitionBy, QueueOrder, RateLimiterConfig};
 pub(crate) use self::remote::{ForwardConfig, JwtConfig};
 pub use self::schema::schema;
+pub use self::usage::judge_use;
 
 /// The name of the section.
 pub const SECTION: &str = "Policies";
