@@ -87,7 +87,7 @@ async fn a_broken_file_changes_nothing_and_says_what_is_wrong() {
     );
 }
 
-/// What the start rejects is rejected while the program runs, in whatever section.
+/// Errors that the start rejects are rejected while the program runs, in each section.
 #[tokio::test]
 async fn an_error_in_any_section_rejects_the_file() {
     let (blue, green) = (Origin::named("blue"), Origin::named("green"));

@@ -112,6 +112,10 @@ impl ResolvedRoute<'_> {
                 let kind = ended.cause.map_or(kind, |cause| kind.because(cause));
                 (kind, StatusCode::BAD_GATEWAY)
             }
+            Failure::Untrusted => (
+                ForwardErrorKind::Request.because(Cause::TlsFailed),
+                StatusCode::BAD_GATEWAY,
+            ),
             Failure::Unanswered(kind, status) => (kind, status),
             Failure::Truncated(kind) => {
                 if let Some(record) = down.record() {

@@ -395,6 +395,7 @@ fn log_rejected_head(
     (status, reason): (StatusCode, &'static str),
     sent: usize,
 ) {
+    state.count_rejection(status);
     if let Some(log) = &state.worker.access_log {
         let draft = Draft::malformed(state.info, since, status, reason);
         draft.finish(log.as_ref(), 0, sent as u64, Outcome::Complete);
