@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use proxy_model::Problem;
 use proxy_runtime::Proxy;
 
-use crate::settings::AffinityKeySource;
+use crate::faults::Faults;
+use crate::settings::{AFFINITY_KEYS_FILE, AffinityKeySource};
 
 /// The interval at which the file is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Checks the file every few seconds and installs new keys. A file that cannot be used changes nothing.
-pub(crate) async fn follow(proxy: Proxy, file: PathBuf) {
+pub(crate) async fn follow(proxy: Proxy, file: PathBuf, faults: Faults) {
     let mut seen = contents(file.clone()).await;
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
@@ -29,13 +31,21 @@ pub(crate) async fn follow(proxy: Proxy, file: PathBuf) {
         match keys {
             Ok(keys) => {
                 proxy.set_affinity_keys(keys);
+                faults.clear(AFFINITY_KEYS_FILE);
                 tracing::info!(target: "proxy::config", "the affinity keys were replaced");
             }
-            Err(error) => tracing::warn!(
-                target: "proxy::config",
-                error,
-                "the new affinity keys cannot be used, the old ones stay"
-            ),
+            Err(error) => {
+                tracing::warn!(
+                    target: "proxy::config",
+                    error,
+                    "the new affinity keys cannot be used, the old ones stay"
+                );
+                let message =
+                    format!("the new affinity keys cannot be used, the old ones stay: {error}");
+                let problem =
+                    Problem::warning(AFFINITY_KEYS_FILE, "unusable_affinity_keys", message);
+                faults.set(AFFINITY_KEYS_FILE, problem);
+            }
         }
     }
 }

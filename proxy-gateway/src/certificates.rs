@@ -15,6 +15,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
+use crate::faults::Faults;
 use crate::settings::{Clients, Handshakes, Listener, Tls};
 
 /// The interval at which certificate files are checked. Renewed certificates arrive weeks before the old ones
@@ -90,28 +91,12 @@ pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
     let mut problems = Problems::new();
     for (listener, tls) in with_tls {
         let place = pointer_to("/Listeners", &listener.name) + "/Tls";
-        for (i, pair) in tls.certificates.iter().enumerate() {
-            let read =
-                Certificate::from_pem_files(&pair.certificate_file, &pair.key_file, &provider);
-            let pointer = format!("{place}/Certificates/{i}");
-            match read {
-                Ok(certificate) if has_expired(&certificate) => {
-                    let message = format!(
-                        "the certificate in {} has expired; clients will reject it",
-                        pair.certificate_file.display()
-                    );
-                    problems.push(Problem::warning(pointer, "expired_certificate", message));
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    let message = format!(
-                        "the certificate cannot be used on this machine: {}",
-                        with_causes(&error)
-                    );
-                    problems.push(Problem::error(pointer, "unusable_certificate", message));
-                }
-            }
-        }
+        unusable_pairs(
+            tls,
+            &format!("{place}/Certificates"),
+            &provider,
+            &mut problems,
+        );
         for (below, path) in tls.authorities() {
             if let Err(error) = usable_authorities(path) {
                 let message = format!(
@@ -124,6 +109,42 @@ pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
         }
     }
     problems
+}
+
+/// Adds the problems of certificates with their keys, and of all of them together.
+fn unusable_pairs(tls: &Tls, place: &str, provider: &CryptoProvider, problems: &mut Problems) {
+    let mut usable = Vec::new();
+    let unusable = |pointer: &str, error: &TlsConfigError| {
+        let error = with_causes(error);
+        let message = format!("the certificate cannot be used on this machine: {error}");
+        Problem::error(pointer, "unusable_certificate", message)
+    };
+    for (i, pair) in tls.certificates.iter().enumerate() {
+        let read = Certificate::from_pem_files(&pair.certificate_file, &pair.key_file, provider);
+        let pointer = format!("{place}/{i}");
+        let certificate = match read {
+            Ok(certificate) => certificate,
+            Err(error) => {
+                problems.push(unusable(&pointer, &error));
+                continue;
+            }
+        };
+        if has_expired(&certificate) {
+            let message = format!(
+                "the certificate in {} has expired; clients will reject it",
+                pair.certificate_file.display()
+            );
+            problems.push(Problem::warning(pointer, "expired_certificate", message));
+        }
+        usable.push(certificate);
+    }
+    // A listener without certificates is an error of its own.
+    if !usable.is_empty()
+        && usable.len() == tls.certificates.len()
+        && let Err(error) = CertificateStore::new(usable)
+    {
+        problems.push(unusable(place, &error));
+    }
 }
 
 /// Returns problems of certificates for destinations that could not be used on this machine now.
@@ -139,13 +160,8 @@ pub(crate) fn unusable_for_destinations(snapshot: Snapshot) -> Problems {
 
 /// Checks that the authorities of a file can be used.
 fn usable_authorities(path: &Path) -> Result<(), AuthoritiesError> {
-    let mut roots = rustls::RootCertStore::empty();
-    for authority in read_authorities(path)? {
-        roots
-            .add(authority)
-            .map_err(TlsConfigError::ClientAuthority)?;
-    }
-    Ok(())
+    let authorities = ClientAuth::Required(read_authorities(path)?);
+    Ok(authorities.check()?)
 }
 
 fn has_expired(certificate: &Certificate) -> bool {
@@ -154,13 +170,14 @@ fn has_expired(certificate: &Certificate) -> bool {
 }
 
 /// Checks the files every few seconds and installs new certificates. Mismatched pairs change nothing.
-pub(crate) async fn follow(mut all: Vec<Followed>) {
+pub(crate) async fn follow(mut all: Vec<Followed>, faults: Faults) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         // Certificates are small, and reading them off the runtime keeps a slow disk from delaying everything
         // else.
+        let faults = faults.clone();
         let looked = tokio::task::spawn_blocking(move || {
-            all.iter_mut().for_each(Followed::look);
+            all.iter_mut().for_each(|followed| followed.look(&faults));
             all
         });
         match looked.await {
@@ -171,34 +188,28 @@ pub(crate) async fn follow(mut all: Vec<Followed>) {
 }
 
 impl Followed {
-    fn look(&mut self) {
-        self.look_at_certificates();
-        self.look_at_authorities();
+    fn look(&mut self, faults: &Faults) {
+        self.look_at_certificates(faults);
+        self.look_at_authorities(faults);
     }
 
-    fn look_at_certificates(&mut self) {
+    fn look_at_certificates(&mut self, faults: &Faults) {
         let now = contents(&self.files);
         if now == self.seen {
             return;
         }
         let replaced = read(&self.files, &self.provider)
             .and_then(|certificates| self.config.certificates().replace(certificates));
-        match replaced {
-            Ok(()) => {
-                tracing::info!(target: "proxy::tls", listener = self.listener, "the certificates were replaced");
-            }
-            Err(error) => tracing::warn!(
-                target: "proxy::tls",
-                listener = self.listener,
-                error = with_causes(&error),
-                "the new certificates cannot be used, the old ones stay"
-            ),
-        }
+        let (done, kept) = (
+            "the certificates were replaced",
+            "the new certificates cannot be used, the old ones stay",
+        );
+        self.report("Certificates", replaced, done, kept, faults);
         // Files that cannot be used are reported once and not at every look.
         self.seen = now;
     }
 
-    fn look_at_authorities(&mut self) {
+    fn look_at_authorities(&mut self, faults: &Faults) {
         let now = authorities(&self.files);
         if now == self.seen_authorities {
             return;
@@ -207,18 +218,38 @@ impl Followed {
             let replaced = self.config.replace_policies(default, by_name);
             replaced.map_err(AuthoritiesError::from)
         });
+        let (done, kept) = (
+            "the authorities for clients were replaced",
+            "the new authorities for clients cannot be used, the old ones stay",
+        );
+        self.report("ClientCaFile", replaced, done, kept, faults);
+        self.seen_authorities = now;
+    }
+
+    /// Reports whether new files of `key` are used, in the log and to the admin API.
+    fn report(
+        &self,
+        key: &str,
+        replaced: Result<(), impl std::error::Error>,
+        done: &str,
+        kept: &str,
+        faults: &Faults,
+    ) {
+        let listener = &self.listener;
+        let pointer = format!("{}/Tls/{key}", pointer_to("/Listeners", listener));
         match replaced {
             Ok(()) => {
-                tracing::info!(target: "proxy::tls", listener = self.listener, "the authorities for clients were replaced");
+                tracing::info!(target: "proxy::tls", listener, "{done}");
+                faults.clear(&pointer);
             }
-            Err(error) => tracing::warn!(
-                target: "proxy::tls",
-                listener = self.listener,
-                error = with_causes(&error),
-                "the new authorities for clients cannot be used, the old ones stay"
-            ),
+            Err(error) => {
+                let error = with_causes(&error);
+                tracing::warn!(target: "proxy::tls", listener, error, "{kept}");
+                let message = format!("{kept}: {error}");
+                let problem = Problem::warning(pointer.as_str(), "unusable_certificate", message);
+                faults.set(&pointer, problem);
+            }
         }
-        self.seen_authorities = now;
     }
 }
 

@@ -75,7 +75,7 @@ pub(crate) struct Check {
     /// Print each value with its origin: file and line, or variable. Secrets are left out
     #[arg(long)]
     pub(crate) origins: bool,
-    /// Fail also for what would keep `run` from starting on this machine now: ports, files, certificates
+    /// Fail also for what `run` lacks on this machine now: ports, files, certificates of listeners and destinations
     #[arg(long)]
     pub(crate) here: bool,
     /// Output format of the problems

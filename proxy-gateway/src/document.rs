@@ -78,6 +78,11 @@ impl Document {
         Ok(document)
     }
 
+    /// The problems of variables and options.
+    pub(crate) fn problems(&self) -> &Problems {
+        &self.problems
+    }
+
     /// Describes the layers in one line.
     pub(crate) fn described(&self) -> String {
         let files = self.layers.files().into_iter();

@@ -27,6 +27,7 @@ use crate::affinity_keys;
 use crate::allocator;
 use crate::certificates::{self, Followed};
 use crate::commands::unusable;
+use crate::faults::Faults;
 use crate::hot_restart::{HotRestartError, Predecessor};
 use crate::settings::{self, AffinityKeySource, LineFormat, LogFormat, Settings};
 use crate::starting;
@@ -47,6 +48,7 @@ pub(crate) struct Gateway {
     drain_timeout: Duration,
     access_log: Option<Arc<AccessLogWriter>>,
     traces: Option<Telemetry>,
+    faults: Faults,
     /// The driver of the proxy, the admin page, and the follower of certificates. They end when this is
     /// dropped.
     tasks: JoinSet<()>,
@@ -174,17 +176,26 @@ impl Gateway {
         tasks.spawn(async { match allocator::give_back().await {} });
         let told = Arc::clone(&merged);
         tasks.spawn(async move { match told.follow_unreachable(&unreachable).await {} });
+        let faults = Faults::default();
         let keys = settings.server.affinity_keys.as_ref();
         if let Some(file) = keys.and_then(AffinityKeySource::file) {
-            tasks.spawn(affinity_keys::follow(proxy.clone(), file.to_owned()));
+            tasks.spawn(affinity_keys::follow(
+                proxy.clone(),
+                file.to_owned(),
+                faults.clone(),
+            ));
         }
         if !followed.is_empty() {
-            tasks.spawn(certificates::follow(followed));
+            tasks.spawn(certificates::follow(followed, faults.clone()));
         }
         let admin = match admin_socket {
             Some(socket) => {
                 let mut admin = admin
                     .merged(Arc::clone(&merged))
+                    .problems({
+                        let faults = faults.clone();
+                        move || faults.problems()
+                    })
                     .dropped_lines("program", program_kit::dropped_lines);
                 if let Some(log) = access_log.clone() {
                     admin = admin.dropped_lines("access", move || log.dropped());
@@ -212,6 +223,7 @@ impl Gateway {
             drain_timeout: settings.server.drain_timeout,
             access_log,
             traces,
+            faults,
             tasks,
         };
         // On an inherited socket, the predecessor still serves its admin page.
@@ -281,6 +293,11 @@ impl Gateway {
             _ = self.merged.confirmed() => Ok(true),
             gone = predecessor.gone() => gone.map(|()| false),
         }
+    }
+
+    /// The problems that the program finds while it runs.
+    pub(crate) fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     /// Returns true if every source has given a configuration, or has a kept one.

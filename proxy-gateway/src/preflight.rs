@@ -77,16 +77,17 @@ pub(crate) fn ports(settings: &Settings, origins: &Origins) -> Problems {
         .handover
         .as_ref()
         .is_some_and(|path| path.exists());
-    let mut all: Vec<_> = settings
-        .listeners
-        .iter()
-        .map(|listener| (pointer_to("/Listeners", &listener.name), listener.address))
-        .collect();
-    all.extend(settings.admin.map(|address| ("/Admin".to_owned(), address)));
-    let addresses: Vec<_> = all.iter().map(|(_, address)| *address).collect();
+    let listeners = settings.listeners.iter();
+    let addresses: Vec<_> = listeners.clone().map(|listener| listener.address).collect();
+    let listeners =
+        listeners.map(|l| (pointer_to("/Listeners", &l.name), l.address, &addresses[..]));
+    // The admin page has a socket of its own.
+    let admin = settings
+        .admin
+        .map(|address| ("/Admin".to_owned(), address, &[][..]));
     let mut problems = Problems::new();
-    for (pointer, address) in all {
-        match probe(address, &addresses) {
+    for (pointer, address, all) in listeners.chain(admin) {
+        match probe(address, all) {
             Ok(()) => {}
             Err(BindError::InUse { .. }) if has_predecessor => {}
             Err(error) => {
@@ -107,11 +108,20 @@ pub(crate) fn ports(settings: &Settings, origins: &Origins) -> Problems {
 /// Returns problems of this machine as warnings, for a configuration that is checked elsewhere or beside the
 /// program that runs with it.
 pub(crate) fn as_warnings(problems: Problems) -> Problems {
-    let weaker = problems.into_iter().map(|mut problem| {
-        problem.severity = Severity::Warning;
+    with_severity(problems, Severity::Warning)
+}
+
+/// Returns problems as errors, for a configuration that is checked on the machine that it is for.
+pub(crate) fn as_errors(problems: Problems) -> Problems {
+    with_severity(problems, Severity::Error)
+}
+
+fn with_severity(problems: Problems, severity: Severity) -> Problems {
+    let same = problems.into_iter().map(|mut problem| {
+        problem.severity = severity;
         problem
     });
-    weaker.collect()
+    same.collect()
 }
 
 /// Returns an error if a file could not be appended to. Nothing is written, and no file stays.

@@ -35,8 +35,11 @@ const TOOLS: [&str; 5] = [
     "xtask",
 ];
 
-/// Number of concurrent tests per processor: most of them wait for the network or a timer.
-const TESTS_PER_PROCESSOR: usize = 2;
+/// The profile of nextest for a run of all tests, in which a test takes two places, and one that mostly waits takes one.
+const PROFILE: &str = "--profile=ci";
+
+/// The number of places per processor.
+const PLACES_PER_PROCESSOR: usize = 4;
 
 /// Upper limit of the target directory with peers.
 const MOST: Bytes = Bytes::megabytes(4_200);
@@ -108,8 +111,8 @@ pub(crate) fn run_tests(
 ) -> crate::Result<Outcome> {
     let mut command = tests.command().arg("--no-fail-fast");
     if let (Runner::Nextest, Ok(processors)) = (Runner::choose(), available_parallelism()) {
-        let threads = processors.get() * TESTS_PER_PROCESSOR;
-        command = command.arg(format!("--test-threads={threads}"));
+        let places = processors.get() * PLACES_PER_PROCESSOR;
+        command = command.arg(PROFILE).arg(format!("--test-threads={places}"));
     }
     let mut begun = Some(begun);
     counting_skips(command, workspace, require_peers, |line| {

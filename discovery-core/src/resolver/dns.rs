@@ -16,7 +16,7 @@ use url::{Host, Url};
 
 use super::lookup::{Lookup, SrvRecord, SystemLookup};
 use super::names::Names;
-use super::place::{Place, is_service, placed};
+use super::place::{Place, Placed, is_service, placed, unplaced, weighed};
 use super::{DestinationResolver, ResolveError, Resolved};
 use crate::contain::{Broken, contained_for};
 use crate::discovery::Destinations;
@@ -273,12 +273,12 @@ impl DestinationResolver for DnsResolver {
         let names: IndexSet<&Arc<str>> = named.iter().flatten().map(|(_, name)| name).collect();
         let names: Vec<Arc<str>> = names.into_iter().cloned().collect();
         let found = self.look_up(cluster, &names).await;
-        let mut resolved = Destinations::with_capacity(destinations.len());
+        let mut resolved: Vec<Placed> = Vec::with_capacity(destinations.len());
         let mut problems = Problems::new();
         let mut failed = false;
         for ((id, destination), named) in destinations.iter().zip(named) {
             let Some((url, name)) = named else {
-                resolved.insert(id.clone(), destination.clone());
+                resolved.push(unplaced(id, destination));
                 continue;
             };
             let (places, reason) = self.take_in(&name, found.get(&name));
@@ -301,7 +301,7 @@ impl DestinationResolver for DnsResolver {
             .values()
             .filter_map(|found| found.as_ref().ok()?.1)
             .min();
-        let mut answer = Resolved::new(resolved).with_problems(problems);
+        let mut answer = Resolved::new(weighed(resolved)).with_problems(problems);
         if !names.is_empty() {
             let wait = if failed {
                 MIN_REFRESH * 5

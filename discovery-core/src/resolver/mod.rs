@@ -22,6 +22,8 @@ use proxy_model::{ClusterId, Problems};
 pub use self::dns::{AddressFamily, DnsResolver};
 #[cfg(feature = "dns")]
 pub use self::lookup::{Lookup, SrvRecord, SystemLookup};
+#[cfg(feature = "dns")]
+pub use self::place::is_service;
 use crate::discovery::Destinations;
 
 /// Replaces the destinations of clusters by the ones that they resolve to, when configurations are

@@ -8,6 +8,7 @@ use proxy_model::{DestinationId, MAX_PRIORITY, MAX_WEIGHT};
 use url::Url;
 
 use super::lookup::SrvRecord;
+use crate::discovery::Destinations;
 
 /// One of the places that a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,12 +17,19 @@ pub(super) enum Place {
     Server(SrvRecord),
 }
 
-/// Factor between the weight of a record and that of a destination. A record without weight has a small chance
-/// beside others (RFC 2782).
-const SCALE: u32 = 10;
+/// The weight of a destination of weight 1 in a cluster where records have shares: fractions of 1 have a weight too.
+const SCALE: f64 = 100.0;
+
+/// A destination at one of the places of its name.
+pub(super) struct Placed {
+    id: DestinationId,
+    destination: DestinationConfig,
+    /// The share of the servers of its priority, of which 1 is the mean. `None`: the share of each is the same.
+    share: Option<f64>,
+}
 
 /// Returns true if a name is that of a service, whose servers are found by SRV records: `_http._tcp.orders.example`.
-pub(super) fn is_service(name: &str) -> bool {
+pub fn is_service(name: &str) -> bool {
     let mut labels = name.split('.');
     labels
         .next()
@@ -32,19 +40,29 @@ pub(super) fn is_service(name: &str) -> bool {
         && labels.next().is_some()
 }
 
+/// Returns a destination that has no name to look up.
+pub(super) fn unplaced(id: &DestinationId, destination: &DestinationConfig) -> Placed {
+    Placed {
+        id: id.clone(),
+        destination: destination.clone(),
+        share: None,
+    }
+}
+
 /// Returns the destinations of a name at its `places`.
 pub(super) fn placed<'a>(
     id: &'a DestinationId,
     destination: &'a DestinationConfig,
     url: &'a Url,
     places: &'a [Place],
-) -> impl Iterator<Item = (DestinationId, DestinationConfig)> + 'a {
+) -> impl Iterator<Item = Placed> + 'a {
     let priorities: BTreeSet<u16> = servers(places).map(|server| server.priority).collect();
     places.iter().map(move |place| match place {
-        Place::Address(address) => {
-            let id = DestinationId::new(format!("{id}[{address}]"));
-            (id, at_address(destination, url, *address))
-        }
+        Place::Address(address) => Placed {
+            id: DestinationId::new(format!("{id}[{address}]")),
+            destination: at_address(destination, url, *address),
+            share: None,
+        },
         Place::Server(server) => {
             let id = DestinationId::new(format!("{id}[{}:{}]", server.target, server.port));
             let mut at = at_server(destination, url, server);
@@ -56,8 +74,11 @@ pub(super) fn placed<'a>(
                     .saturating_add(tier)
                     .min(MAX_PRIORITY),
             );
-            at.weight = Some(weight(destination.weight.unwrap_or(1), server, places));
-            (id, at)
+            Placed {
+                id,
+                destination: at,
+                share: share(server, places),
+            }
         }
     })
 }
@@ -69,14 +90,39 @@ fn servers(places: &[Place]) -> impl Iterator<Item = &SrvRecord> {
     })
 }
 
-fn weight(own: u32, server: &SrvRecord, places: &[Place]) -> u32 {
-    let mut peers = servers(places).filter(|other| other.priority == server.priority);
-    let factor = match server.weight {
-        0 => 1,
-        _ if peers.all(|peer| peer.weight == server.weight) => 1,
-        weight => u32::from(weight) * SCALE,
+/// Returns the weight of a server in the mean weights of its priority. `None` if all weights are the same.
+fn share(server: &SrvRecord, places: &[Place]) -> Option<f64> {
+    let peers = servers(places).filter(|other| other.priority == server.priority);
+    let weights: Vec<f64> = peers.map(|peer| f64::from(peer.weight)).collect();
+    let own = f64::from(server.weight);
+    if weights.iter().all(|weight| *weight == own) {
+        return None;
+    }
+    let mean = weights.iter().sum::<f64>() / weights.len() as f64;
+    Some(own / mean)
+}
+
+/// Returns the destinations of a cluster with weights that are the shares of records multiplied with `Weight`.
+///
+/// The servers of a service have together what as many addresses of a host would have, whatever the weights of
+/// records are: beside other destinations, a change of one weight changes that server's share alone.
+pub(super) fn weighed(placed: Vec<Placed>) -> Destinations {
+    let own = |placed: &Placed| f64::from(placed.destination.weight.unwrap_or(1));
+    let weight = |placed: &Placed| own(placed) * placed.share.unwrap_or(1.0);
+    let greatest = placed.iter().map(weight).fold(1.0, f64::max);
+    let scale = match placed.iter().any(|placed| placed.share.is_some()) {
+        true => SCALE.min(f64::from(MAX_WEIGHT) / greatest),
+        // Whole numbers as they are written.
+        false => return placed.into_iter().map(|p| (p.id, p.destination)).collect(),
     };
-    own.saturating_mul(factor).min(MAX_WEIGHT)
+    let all = placed.into_iter().map(|mut placed| {
+        // A record without weight has a small chance beside others (RFC 2782).
+        let least = if own(&placed) > 0.0 { 1.0 } else { 0.0 };
+        let weight = (weight(&placed) * scale).round().max(least);
+        placed.destination.weight = Some(weight as u32);
+        (placed.id, placed.destination)
+    });
+    all.collect()
 }
 
 /// The destination at one of the addresses of its host.

@@ -329,9 +329,9 @@ async fn services_become_servers_with_their_ports_weights_and_priorities() {
     assert_eq!(
         ranks,
         [
-            (Some(5), Some(3)),
-            (Some(5), Some(1800)),
-            (Some(6), Some(3))
+            (Some(5), Some(1)),
+            (Some(5), Some(600)),
+            (Some(6), Some(300))
         ]
     );
 
@@ -339,6 +339,41 @@ async fn services_become_servers_with_their_ports_weights_and_priorities() {
     let resolved = resolve(&resolver, &destinations).await;
     assert_eq!(resolved.destinations.len(), 3, "the last ones serve on");
     assert!(!resolved.problems.is_empty() && !resolved.problems.has_errors());
+}
+
+/// The servers of a service keep their share beside other destinations, whatever the weights of records are.
+#[tokio::test]
+async fn weights_of_records_change_nothing_for_other_destinations() {
+    let lookup = ScriptedLookup::new();
+    let name = "_http._tcp.orders.example";
+    let mut destinations = one(&format!("http://{name}/"), None, None);
+    let mut fixed = destinations[0].clone();
+    fixed.address = "http://10.0.0.1/".to_owned();
+    destinations.insert("fixed".into(), fixed);
+    let resolver = DnsResolver::with_lookup(lookup.clone());
+    for (weights, expected) in [
+        // The destination without a name has a third of all requests each time.
+        ([1, 1], [3, 3, 3]),
+        ([10, 10], [3, 3, 3]),
+        ([10, 11], [286, 314, 300]),
+        ([10, 30], [150, 450, 300]),
+        ([0, 1], [1, 600, 300]),
+    ] {
+        let [a, b] = weights;
+        lookup.set_servers(name, &[(1, a, "a.example", 80), (1, b, "b.example", 80)]);
+        let resolved = resolve(&resolver, &destinations).await;
+        let mut found: Vec<_> = resolved.destinations.iter().collect();
+        found.sort_by_key(|(id, _)| (id.as_str() == "fixed", id.to_string()));
+        let found: Vec<_> = found.iter().map(|(_, d)| d.weight.unwrap()).collect();
+        assert_eq!(found, expected, "{weights:?}");
+    }
+    // The greatest weight stays the greatest.
+    destinations[0].weight = Some(proxy_model::MAX_WEIGHT);
+    destinations[1].weight = Some(0);
+    let resolved = resolve(&resolver, &destinations).await;
+    let mut weights: Vec<_> = resolved.destinations.values().map(|d| d.weight).collect();
+    weights.sort_unstable();
+    assert_eq!(weights, [Some(0), Some(1), Some(proxy_model::MAX_WEIGHT)]);
 }
 
 #[tokio::test]

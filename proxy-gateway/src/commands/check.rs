@@ -63,9 +63,11 @@ fn all_problems(layered: &Layered, is_here: bool) -> Problems {
     of_machine.extend(preflight::ports(&examined.settings, &layered.origins));
     if let Some(snapshot) = examined.snapshot {
         let pointer = layered.node.spelled(&format!("/{SECTION}"));
-        let mut unusable = certificates::unusable_for_destinations(snapshot).under(&pointer);
+        let unusable = certificates::unusable_for_destinations(snapshot).under(&pointer);
+        // `run` starts, and requests for these clusters get 502.
+        let mut unusable = preflight::as_errors(unusable);
         layered.origins.place(&mut unusable);
-        problems.extend(unusable);
+        of_machine.extend(unusable);
     }
     problems.extend(match is_here {
         true => of_machine,

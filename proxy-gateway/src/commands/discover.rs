@@ -10,7 +10,7 @@ use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch};
 use serde::Serialize;
 
 use super::{load, print, print_json, unusable};
-use crate::check::{compile_options, examine};
+use crate::check::{compile_options, examine, policies};
 use crate::cli::{Discover, Format};
 use crate::document::Document;
 use crate::sources::{Answer, NotServed};
@@ -47,7 +47,7 @@ pub(crate) async fn discover(options: &Discover) -> Result<(), Failure> {
         .with_watch(false)
         .with_section_required(false)
         .with_compile_options(compile_options())
-        .with_policies(proxy_policies::read)
+        .with_policies(policies)
         .open_layers(document.layers.clone())
         .await
         .map_err(|error| Failure::from_error(&error))?;

@@ -7,12 +7,14 @@ use std::time::Duration;
 use discovery_core::providers::file::FileOptions;
 use discovery_core::{Merge, MergedState};
 use program_kit::{Failure, LogControl, Signals, say};
-use proxy_model::{CompileOptions, Problems, same_id};
+use proxy_model::json::Origins;
+use proxy_model::{CompileOptions, Problem, Problems, Severity};
 
 use super::{load, some, unusable};
-use crate::check::{SECTION, examine};
+use crate::check::{examine, policies};
 use crate::cli::Files;
 use crate::document::Document;
+use crate::faults::Faults;
 use crate::gateway::Gateway;
 use crate::hot_restart::{HotRestartError, Offer, Predecessor};
 use crate::service_manager::{self, Message};
@@ -35,11 +37,8 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     drop((layered, of_machine));
     let mut log = logging::start(&examined.settings.telemetry)?;
     say(&document.described());
-    for problem in examined
-        .problems
-        .iter()
-        .filter(|p| !is_of_proxy(&p.pointer))
-    {
+    // The follower of the files logs the others.
+    for problem in document.problems() {
         tracing::warn!(target: "proxy::config", "{problem}");
     }
     open_files::raise_limit();
@@ -52,7 +51,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
         let provider = FileOptions::default()
             .with_compile_options(options.clone())
             .with_section_required(sources.is_empty())
-            .with_policies(proxy_policies::read)
+            .with_policies(policies)
             .open_layers(document.layers.clone())
             .await
             .map_err(|error| Failure::from_error(&error))?;
@@ -113,12 +112,13 @@ async fn serve(
             "until every source has given a configuration, other requests than those of known routes get 503",
         );
     }
+    let faults = gateway.faults().clone();
     let work = async {
         let state = gateway.ready().await;
         announce(&state);
         say("stop with Ctrl-C; a second Ctrl-C stops at once");
         service_manager::notify(Message::Ready);
-        follow_settings(Arc::new(document), settings, log).await
+        follow_settings(Arc::new(document), settings, log, &faults).await
     };
     let successor = async {
         match &mut offer {
@@ -194,25 +194,31 @@ fn not_taken(error: &HotRestartError) -> Failure {
     Failure::new(error.to_string())
 }
 
+/// The warning about changes of settings that are read at the start alone.
+const RESTART_NEEDED: &str = "Listeners, Admin, Telemetry (but for LogFilter), Server, Policies.Discovered or a section for discovery have changed; that takes effect with the next start";
+
+/// The problems of settings that do not serve yet are listed under this name.
+const NEXT_START: &str = "next start";
+
 /// Applies changes of the log filter in the files, and warns about those that take effect only with the next start.
 async fn follow_settings(
     document: Arc<Document>,
     running: &Settings,
     log: &mut LogControl,
+    faults: &Faults,
 ) -> Infallible {
     let mut running = running.clone();
     let mut noticed = running.clone();
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let document = Arc::clone(&document);
-        let read = move || {
-            let document = document.load();
-            document.map(|document| Settings::read(&document.node, &mut Problems::new()))
-        };
-        // The file provider reports files that cannot be read.
-        let Ok(Ok(now)) = tokio::task::spawn_blocking(read).await else {
+        let (serving, known) = (running.clone(), noticed.clone());
+        let read = move || look(&document, &serving, &known);
+        let Ok(Some((now, of_next_start))) = tokio::task::spawn_blocking(read).await else {
             continue;
         };
+        let is_pending = !of_next_start.is_empty();
+        faults.set(NEXT_START, of_next_start);
         // Every change is logged once.
         if now == noticed {
             continue;
@@ -224,15 +230,47 @@ async fn follow_settings(
                 .log_filter
                 .clone_from(&now.telemetry.log_filter);
         }
-        // Settings that were changed back need no restart.
-        if now != running {
-            tracing::warn!(
-                target: "proxy::config",
-                "Listeners, Admin, Telemetry (but for LogFilter), Server, Policies.Discovered or a section for discovery have changed; that takes effect with the next start"
-            );
+        if is_pending {
+            tracing::warn!(target: "proxy::config", "{RESTART_NEEDED}");
         }
         noticed = now;
     }
+}
+
+/// Reads the settings of the files, and the problems that the next start with them has. `None`: the files are
+/// rejected, which the file provider reports.
+fn look(
+    document: &Document,
+    running: &Settings,
+    noticed: &Settings,
+) -> Option<(Settings, Problems)> {
+    let layered = document.load().ok()?;
+    let now = Settings::read(&layered.node, &mut Problems::new());
+    // Settings that were changed back need no restart.
+    let mut applied = now.clone();
+    applied
+        .telemetry
+        .log_filter
+        .clone_from(&running.telemetry.log_filter);
+    let is_running = applied == *running;
+    // A version with an error in any section is rejected as a whole, as at the start.
+    if now != *noticed && examine(&layered).problems.has_errors() {
+        return None;
+    }
+    let problems = match is_running {
+        true => Problems::new(),
+        false => of_next_start(&now, &layered.origins),
+    };
+    Some((now, problems))
+}
+
+/// Returns that a restart is needed, and what would keep it from succeeding.
+fn of_next_start(settings: &Settings, origins: &Origins) -> Problems {
+    let mut problems = Problems::from(Problem::warning("", "restart_needed", RESTART_NEEDED));
+    let failing = preflight::files(settings, origins).into_iter();
+    let failing = failing.filter(|problem| problem.severity == Severity::Error);
+    problems.extend(preflight::as_warnings(failing.collect()));
+    problems
 }
 
 /// Changes what is logged. A filter that cannot be used is logged, and changes nothing.
@@ -248,12 +286,6 @@ fn apply_filter(log: &mut LogControl, filter: Option<String>) {
             tracing::warn!(target: "proxy::config", "the log filter stays as it was: {error}")
         }
     }
-}
-
-/// Returns true if a problem is in a section that the running proxy follows, and logs itself.
-fn is_of_proxy(pointer: &str) -> bool {
-    let section = pointer.split('/').nth(1).unwrap_or_default();
-    same_id(section, SECTION)
 }
 
 fn say_listening(gateway: &Gateway, settings: &Settings) {

@@ -7,6 +7,9 @@ use proxy_model::json::ObjectReader;
 use proxy_model::{Problem, Problems};
 use proxy_runtime::affinity::AffinityKeys;
 
+/// The pointer to the key that names a file.
+pub(crate) const AFFINITY_KEYS_FILE: &str = "/Server/AffinityKeysFile";
+
 /// The place of the keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AffinityKeySource {
@@ -90,7 +93,7 @@ impl AffinityKeySource {
         let is_file = self.file().is_some();
         let problem = self.keys().err().filter(|_| is_file).map(|error| {
             Problem::error(
-                "/Server/AffinityKeysFile",
+                AFFINITY_KEYS_FILE,
                 "unusable_affinity_keys",
                 format!("the affinity keys cannot be used on this machine: {error}"),
             )

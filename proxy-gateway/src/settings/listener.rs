@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use proxy_model::json::{Node, ObjectReader};
 use proxy_model::{Problem, Problems, pointer_to};
-use proxy_runtime::server::{ListenerRules, ProxyProtocol};
+use proxy_runtime::server::{ListenerRules, ProxyProtocol, overlap};
 
 use super::Settings;
 use super::senders::{read_proxy_protocol, read_trusted_proxies};
@@ -94,23 +94,30 @@ pub(super) fn read_address(object: &mut ObjectReader<'_, '_>) -> Option<SocketAd
     }
 }
 
-/// Reports listeners with the same address, since the second could not be bound.
+/// Reports listeners whose address includes an earlier one, or the admin page's, since the second could not be bound.
 pub(super) fn report_shared_addresses(settings: &Settings, problems: &mut Problems) {
-    let listeners = &settings.listeners;
-    for (i, listener) in listeners.iter().enumerate() {
-        if listener.address.port() == 0 {
-            continue;
-        }
-        let taken = listeners[..i]
-            .iter()
-            .find(|earlier| earlier.address == listener.address);
-        let by = match taken {
-            Some(earlier) => format!("the listener `{}`", earlier.name),
-            None if settings.admin == Some(listener.address) => "the admin page".to_owned(),
-            None => continue,
+    let all: Vec<SocketAddr> = settings.listeners.iter().map(|l| l.address).collect();
+    for (i, listener) in settings.listeners.iter().enumerate() {
+        let earlier = settings.listeners[..i].iter();
+        let mut earlier = earlier.filter(|one| overlap(listener.address, one.address, &all));
+        // The admin page is no listener of the server: `[::]` includes IPv4 beside it.
+        let admin = settings
+            .admin
+            .filter(|admin| overlap(listener.address, *admin, &[]));
+        let (other, by) = match (earlier.next(), admin) {
+            (Some(earlier), _) => (earlier.address, format!("the listener `{}`", earlier.name)),
+            (None, Some(admin)) => (admin, "the admin page".to_owned()),
+            (None, None) => continue,
         };
-        let message = format!("{} is also the address of {by}", listener.address);
+        let message = match other == listener.address {
+            true => format!("{other} is also the address of {by}"),
+            false => format!(
+                "{} and {other}, the address of {by}, include each other",
+                listener.address
+            ),
+        };
         let pointer = pointer_to("/Listeners", &listener.name) + "/Address";
-        problems.push(Problem::error(pointer, "address_taken", message));
+        let problem = Problem::error(pointer, "address_taken", message);
+        problems.push(problem.with_suggestion("choose another port, or leave one of them out"));
     }
 }

@@ -26,7 +26,7 @@ use proxy_runtime::server::Limits;
 
 use crate::sources::Sources;
 
-pub(crate) use self::affinity::AffinityKeySource;
+pub(crate) use self::affinity::{AFFINITY_KEYS_FILE, AffinityKeySource};
 pub(crate) use self::destination_resolver::DestinationResolver;
 pub(crate) use self::listener::Listener;
 pub(crate) use self::resolver::Resolver;

@@ -159,6 +159,29 @@ fn every_mistake_is_named() {
 }
 
 #[test]
+fn addresses_that_include_each_other_are_named() {
+    for (first, second, admin, expected) in [
+        ("0.0.0.0:80", "127.0.0.1:80", "127.0.0.1:81", Some("b")),
+        ("[::]:80", "127.0.0.1:80", "127.0.0.1:81", Some("b")),
+        ("[::]:80", "0.0.0.0:80", "127.0.0.1:81", None),
+        ("127.0.0.1:80", "127.0.0.2:80", "127.0.0.1:81", None),
+        ("0.0.0.0:81", "127.0.0.2:80", "127.0.0.1:81", Some("a")),
+        // The admin page has no socket for IPv4 beside one for IPv6.
+        ("0.0.0.0:81", "127.0.0.2:80", "[::]:81", Some("a")),
+        ("127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", None),
+    ] {
+        let text = format!(
+            r#"{{ "Listeners": {{ "a": {{ "Address": "{first}" }}, "b": {{ "Address": "{second}" }} }},
+                 "Admin": {{ "Address": "{admin}" }} }}"#
+        );
+        let (_, problems) = read(&text);
+        let expected =
+            expected.map(|name| error(&format!("/Listeners/{name}/Address"), "address_taken"));
+        assert_eq!(problems, Vec::from_iter(expected), "{text}");
+    }
+}
+
+#[test]
 fn sections_of_other_programs_are_left_alone() {
     let (_, problems) = read(
         r#"{

@@ -214,4 +214,21 @@ async fn check_names_certificates_that_cannot_be_used_here() {
         ]
     );
     assert!(found[0].1.contains("/no/such-ca.pem") && found[1].1.contains("/no/such-client.pem"));
+
+    // Requests for the cluster would get 502: an error on the machine that the file is for.
+    let text = config("https://d.example/", &json!(null), &client);
+    let text = text.replacen(r#","Tls":null"#, "", 1);
+    let file = ConfigFile::new(&text);
+    for (option, expected) in [(None, "warning"), (Some("--here"), "error")] {
+        let file = file.argument();
+        let mut arguments = vec!["check", "--config", &file, "--format", "json"];
+        arguments.extend(option);
+        let checked = output(&arguments).await;
+        let verdict: Value = serde_json::from_str(&checked.stdout).unwrap();
+        let problems = verdict["problems"].as_array().unwrap();
+        let place = "/ReverseProxy/Clusters/c/HttpClient";
+        let found = problems.iter().find(|problem| problem["pointer"] == place);
+        assert_eq!(found.unwrap()["severity"], expected);
+        assert_eq!(verdict["valid"], expected == "warning");
+    }
 }

@@ -87,6 +87,161 @@ async fn a_broken_file_changes_nothing_and_says_what_is_wrong() {
     );
 }
 
+/// Errors that the start rejects are rejected while the program runs, in each section.
+#[tokio::test]
+async fn an_error_in_any_section_rejects_the_file() {
+    let (blue, green) = (Origin::named("blue"), Origin::named("green"));
+    let file = ConfigFile::new(&config(blue.addr(), ""));
+    let (mut process, address) = run(&file).await;
+    let admin = address_after(&process.output(), "admin page on http://");
+    let filter = r#""Telemetry": { "LogFilter": "info,=" }"#;
+    for (more, place) in [
+        (r#""Server": { "Wrokers": 1 }"#, "/Server/Wrokers"),
+        (filter, "/Telemetry/LogFilter"),
+        (
+            r#""Server": { "Zone": "a" }, "Server:Zone:x": "b""#,
+            "/Server/Zone",
+        ),
+    ] {
+        file.write(&config(green.addr(), &format!(", {more}")));
+        process.wait_for_output(place).await;
+        assert_eq!(get(address, "/").await, "blue", "{more}");
+        let problems = get(admin, "/api/v1/problems").await;
+        assert!(problems.contains(place), "{problems}");
+        let checked = output(&["check", "--config", &file.argument()]).await;
+        assert!(checked.stdout.contains(place), "{}", checked.stdout);
+        assert_eq!(checked.status.code(), Some(1), "{more}");
+    }
+    let metrics = get(admin, "/metrics").await;
+    assert!(
+        metrics.contains("proxy_config_reload_total{result=\"failure\"} 3"),
+        "{metrics}"
+    );
+    file.write(&config(green.addr(), ""));
+    eventually("the file is right again", async || {
+        get(address, "/").await == "green"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn check_and_run_reject_the_same() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let authority = CertificateAuthority::new("clients");
+    let files = authority.issue(&["a.example"]).write_pem();
+    let tls = format!(
+        r#""Tls": {{ "Certificates": [{{ "CertificateFile": {certificate:?}, "KeyFile": {key:?} }}],
+            "ClientCertificateMode": "RequireCertificate", "ClientCaFile": {certificate:?} }}"#,
+        certificate = files.certificate(),
+        key = files.key(),
+    );
+    let listeners = |one: &str, more: &str, admin: &str| {
+        format!(
+            r#"{{ "Listeners": {{ "a": {{ "Address": "{one}" }}, "b": {{ "Address": "127.0.0.1:{port}" {more} }} }},
+                 "Admin": {{ "Address": "{admin}" }}, "ReverseProxy": {{}} }}"#
+        )
+    };
+    let (any, own) = (format!("0.0.0.0:{port}"), format!("127.0.0.1:{port}"));
+    for (text, place) in [
+        (listeners(&any, "", "127.0.0.1:0"), "/Listeners/b/Address"),
+        (
+            listeners(&format!("[::]:{port}"), "", "127.0.0.1:0"),
+            "/Listeners/b/Address",
+        ),
+        (listeners("127.0.0.1:0", "", &any), "/Listeners/b/Address"),
+        (listeners("127.0.0.1:0", "", &own), "/Listeners/b/Address"),
+        // A server's certificate in place of the authority's.
+        (
+            listeners("127.0.0.1:0", &format!(", {tls}"), "127.0.0.1:0"),
+            "/Listeners/b/Tls/ClientCaFile",
+        ),
+    ] {
+        let file = ConfigFile::new(&text);
+        let checked = output(&["check", "--here", "--config", &file.argument()]).await;
+        assert_eq!(checked.status.code(), Some(1), "{text}");
+        assert!(
+            checked.stdout.contains(&format!("error at {place}")),
+            "{}",
+            checked.stdout
+        );
+        let ended = output(&["run", "--config", &file.argument()]).await;
+        assert_eq!(ended.status.code(), Some(1), "{text}");
+        assert!(
+            ended.stderr.contains(&format!("error at {place}")),
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
+/// The files of a running program that break, and settings that wait for a restart, are listed until they are right.
+#[tokio::test]
+async fn files_that_break_while_the_program_runs_are_listed() {
+    let origin = Origin::named("blue");
+    let authority = CertificateAuthority::new("clients");
+    let files = authority.issue(&["a.example"]).write_pem();
+    let clients = files.add_authority(&authority);
+    let keys = files.directory().join("affinity");
+    let key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    std::fs::write(&keys, key).unwrap();
+    let text = |key_file: &std::path::Path| {
+        let text = config(
+            origin.addr(),
+            &format!(r#", "Server": {{ "AffinityKeysFile": {keys:?} }}"#),
+        );
+        let tls = format!(
+            r#""127.0.0.1:0", "Tls": {{ "Certificates": [{{ "CertificateFile": {:?}, "KeyFile": {key_file:?} }}],
+                "ClientCertificateMode": "AllowCertificate", "ClientCaFile": {clients:?} }}"#,
+            files.certificate(),
+        );
+        text.replacen(r#""127.0.0.1:0""#, &tls, 1)
+    };
+    let file = ConfigFile::new(&text(files.key()));
+    let process = start(&["run", "--config", &file.argument()], READY).await;
+    let admin = address_after(&process.output(), "admin page on http://");
+    let listed = async |places: &[&str]| {
+        let problems = get(admin, "/api/v1/problems").await;
+        let codes = [
+            "unusable_certificate",
+            "unusable_affinity_keys",
+            "restart_needed",
+        ];
+        let found: Vec<_> = codes
+            .into_iter()
+            .filter(|code| problems.contains(code))
+            .collect();
+        found == places
+    };
+    assert!(listed(&[]).await);
+
+    let certificate = std::fs::read(files.certificate()).unwrap();
+    std::fs::write(files.certificate(), "no certificate").unwrap();
+    let trusted = std::fs::read(&clients).unwrap();
+    std::fs::write(&clients, &certificate).unwrap();
+    std::fs::write(&keys, "short").unwrap();
+    file.write(&text(std::path::Path::new("/no/key.pem")));
+    eventually("all are listed", async || {
+        let problems = get(admin, "/api/v1/problems").await;
+        listed(&[
+            "unusable_certificate",
+            "unusable_affinity_keys",
+            "restart_needed",
+        ])
+        .await
+            && problems.contains("/Listeners/web/Tls/Certificates\"")
+            && problems.contains("/Listeners/web/Tls/ClientCaFile\"")
+            && problems.contains("/no/key.pem")
+    })
+    .await;
+    std::fs::write(files.certificate(), &certificate).unwrap();
+    std::fs::write(&clients, &trusted).unwrap();
+    std::fs::write(&keys, key).unwrap();
+    file.write(&text(files.key()));
+    eventually("none is listed", async || listed(&[]).await).await;
+}
+
 #[tokio::test]
 async fn a_wrong_configuration_ends_the_start_with_everything_that_is_wrong() {
     let file = ConfigFile::new(

@@ -398,6 +398,34 @@ mod tests {
         assert!(layered.values().is_empty());
     }
 
+    #[test]
+    fn a_repeated_key_is_where_its_value_is() {
+        for (below, above, expected) in [
+            (
+                r#"{"A:": [null]}"#,
+                r#"{"A:": null, "a:": [[]]}"#,
+                "below:1",
+            ),
+            (
+                r#"{"a": {"b": 1}}"#,
+                r#"{"a": {"c": 1}, "A": {"b": 2}}"#,
+                "below:1",
+            ),
+            (
+                r#"{"a": {"b": 1}}"#,
+                r#"{"a": {"b": 2}, "A": 3}"#,
+                "above:1",
+            ),
+        ] {
+            let layers = vec![file("below", below), file("above", above)];
+            let layered = Layered::new(layers).unwrap();
+            let values = layered.values();
+            assert_eq!(values[0].origin, expected, "{above}");
+            let of_problem = layered.origins.of(&values[0].pointer);
+            assert_eq!(of_problem.as_deref(), Some(expected), "{above}");
+        }
+    }
+
     fn any_document() -> impl Strategy<Value = serde_json::Value> {
         let leaf = prop_oneof![
             Just(serde_json::Value::Null),

@@ -1,5 +1,7 @@
 //! The lines of a text of JSON, and of each value in it. They are found when a problem needs them.
 
+use std::collections::HashSet;
+
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 
@@ -113,12 +115,16 @@ impl Scanner<'_> {
         match first {
             b'{' => {
                 self.at += 1;
+                let mut keys = HashSet::new();
                 while !self.skip(b'}') {
                     let key = self.key()?;
                     let is_container = matches!(self.next()?, b'{' | b'[');
                     let path = parts(&key, parent, is_container).unwrap_or_else(|| vec![&key]);
                     let inside = self.value(path.last().copied())?;
-                    place.insert(&path, inside);
+                    // Of a repeated key, a document keeps the first value.
+                    if keys.insert(Key::new(key.as_str())) {
+                        place.insert(&path, inside);
+                    }
                     self.skip(b',');
                 }
             }

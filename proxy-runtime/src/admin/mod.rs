@@ -56,6 +56,7 @@ use std::time::Instant;
 
 use discovery_core::Merged;
 use http::{HeaderMap, Method, Request, StatusCode, header};
+use proxy_model::Problems;
 
 pub use self::config_view::redact;
 use self::listener_list::OpenListener;
@@ -87,6 +88,7 @@ struct AdminState {
     open_listeners: Vec<OpenListener>,
     dropped_lines: Vec<DroppedLines>,
     dropped_spans: Option<DroppedSpans>,
+    program_problems: Option<ProgramProblems>,
     draining: AtomicBool,
     /// True once the proxy has served a configuration of all required sources.
     has_started: AtomicBool,
@@ -96,6 +98,9 @@ struct AdminState {
 
 /// The name of a log, and the number of its missing lines.
 type DroppedLines = (&'static str, Box<dyn Fn() -> u64 + Send + Sync>);
+
+/// The problems that the program finds while it runs.
+type ProgramProblems = Box<dyn Fn() -> Problems + Send + Sync>;
 
 /// The number of spans that the export has dropped.
 type DroppedSpans = Box<dyn Fn() -> u64 + Send + Sync>;
@@ -121,6 +126,7 @@ impl Admin {
                 open_listeners: Vec::new(),
                 dropped_lines: Vec::new(),
                 dropped_spans: None,
+                program_problems: None,
                 draining: AtomicBool::new(false),
                 has_started: AtomicBool::new(false),
                 evicted: Arc::default(),
@@ -193,6 +199,12 @@ impl AdminBuilder {
     /// Allows this host name in requests. IP addresses and `localhost` are always allowed.
     pub fn host(mut self, name: impl Into<String>) -> Self {
         self.inner.hosts.push(name.into().to_ascii_lowercase());
+        self
+    }
+
+    /// Adds problems that the program finds while it runs, such as a file that has become unreadable.
+    pub fn problems(mut self, find: impl Fn() -> Problems + Send + Sync + 'static) -> Self {
+        self.inner.program_problems = Some(Box::new(find));
         self
     }
 

@@ -177,7 +177,8 @@ impl fmt::Display for Start {
 
 impl AdminState {
     /// Every problem with its provider: problems of the sources, settings that this proxy does not
-    /// support, problems observed with requests, and a full memory budget of clients.
+    /// support, problems observed with requests, a full memory budget of clients, and problems that
+    /// the program finds.
     pub(super) fn all_problems(&self) -> impl Iterator<Item = (Option<String>, Problem)> {
         let state = self.merged.as_ref().map(|merged| merged.state());
         let of_sources: Vec<_> = state
@@ -200,7 +201,10 @@ impl AdminState {
             .filter_map(|server| server.memory_problem());
         // It is about the server, and no source has said anything of that.
         let of_server: Vec<_> = of_server.map(|problem| (None, problem)).collect();
-        of_sources.into_iter().chain(ours).chain(of_server)
+        let of_program = self.program_problems.iter().flat_map(|find| find());
+        let of_program: Vec<_> = of_program.map(|problem| (None, problem)).collect();
+        let of_sources = of_sources.into_iter().chain(ours);
+        of_sources.chain(of_server).chain(of_program)
     }
 
     /// A problem of the merged configuration with the source of the place.

@@ -240,22 +240,37 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
         head = HttpHead::new(&parts);
     }
     let classes = head.classes();
-    if upgrade.is_none() {
+    let is_empty = body.is_end_stream();
+    let open = |context: &RouteContext, parts: &Parts| {
+        let (attempts, metrics) = (context.attempts(), context.service().shared().metrics());
+        ExchangeRecorder::of_attempt(attempts, metrics, &parts.method, parts.version)
+    };
+    let Some(upgrade) = upgrade else {
         let (service, generation) = (context.service(), context.generation());
         let route = (context.index(), context.assigned());
-        let plan = ExchangePlan::of(service, generation, route, &head, &body);
-        if let Some(plan) = plan {
-            let origin = context.into_origin();
-            return RouteFuture::exchange(plan.begin(origin, parts, body));
-        }
-    }
+        let rejected = match ExchangePlan::of(service, generation, route, &head, is_empty) {
+            Ok(plan) => {
+                let origin = context.into_origin();
+                return RouteFuture::exchange(plan.begin(origin, parts, body));
+            }
+            Err(rejected) => rejected,
+        };
+        return RouteFuture::unfailing(move || async move {
+            let recorder = open(&context, &parts);
+            let head = HttpHead::of_classes(&parts, classes);
+            let routed = Routed {
+                service: context.service(),
+                generation: context.generation(),
+                index: context.index(),
+                assigned: context.assigned(),
+                head: &head,
+                started: context.started(),
+            };
+            routed.reject(rejected, recorder)
+        });
+    };
     RouteFuture::unfailing(move || async move {
-        let recorder = ExchangeRecorder::of_attempt(
-            context.attempts(),
-            context.service().shared().metrics(),
-            &parts.method,
-            parts.version,
-        );
+        let recorder = open(&context, &parts);
         let head = HttpHead::of_classes(&parts, classes);
         let routed = Routed {
             service: context.service(),
@@ -265,7 +280,7 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
             head: &head,
             started: context.started(),
         };
-        let response = routed.respond(body, upgrade, recorder).await;
+        let response = routed.switch(upgrade, is_empty, recorder).await;
         recycled::release(Kind::Request, parts.headers, parts.extensions);
         response
     })

@@ -11,7 +11,7 @@ use proxy_model::compiled::{ClusterIndex, Route, RouteIndex};
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::exchange_plan::{ExchangePlan, RequestOrigin};
+use super::exchange_plan::{ExchangePlan, Rejected, RequestOrigin};
 use super::filtering::AppliedFilters;
 use super::handshake::Handshake;
 use super::layered::{Layered, validate};
@@ -101,18 +101,36 @@ where
         None => HttpHead::new(&parts),
     };
     let classes = head.classes();
-    if upgrade.is_none()
-        && let Some(plan) = ExchangePlan::of(service, &generation, (index, None), &head, &body)
-    {
-        let origin = RequestOrigin {
-            service: service.clone(),
-            generation,
-            attempts: None,
-            arrived: None,
+    let is_empty = body.is_end_stream();
+    let Some(upgrade) = upgrade else {
+        let plan = ExchangePlan::of(service, &generation, (index, None), &head, is_empty);
+        let rejected = match plan {
+            Ok(plan) => {
+                let origin = RequestOrigin {
+                    service: service.clone(),
+                    generation,
+                    attempts: None,
+                    arrived: None,
+                };
+                let body = ProxyRequestBody::new(body);
+                return ResponseFuture::exchange(plan.begin(origin, parts, body));
+            }
+            Err(rejected) => rejected,
         };
-        let body = ProxyRequestBody::new(body);
-        return ResponseFuture::exchange(plan.begin(origin, parts, body));
-    }
+        let mut recorder = open(&parts, Some(route));
+        recorder.routed(route.id(), state.metrics());
+        let routed = Routed {
+            service,
+            generation: &generation,
+            index,
+            assigned: None,
+            head: &head,
+            started: recorder.started(),
+        };
+        let response = routed.reject(rejected, recorder);
+        recycled::release(Kind::Request, parts.headers, parts.extensions);
+        return ResponseFuture::known(response);
+    };
     let mut recorder = open(&parts, Some(route));
     recorder.routed(route.id(), state.metrics());
     let service = service.clone();
@@ -127,7 +145,7 @@ where
             head: &head,
             started,
         };
-        let response = routed.respond(body, upgrade, recorder).await;
+        let response = routed.switch(upgrade, is_empty, recorder).await;
         recycled::release(Kind::Request, parts.headers, parts.extensions);
         response
     })
@@ -154,41 +172,39 @@ enum RequestDecision {
 }
 
 impl<'a> Routed<'a> {
-    /// Forwards the request to where the route leads.
-    pub(super) async fn respond<B>(
+    /// Forwards a request that wishes for another protocol to where the route leads.
+    pub(super) async fn switch(
         &self,
-        body: B,
-        upgrade: Option<Box<Upgrade>>,
+        upgrade: Box<Upgrade>,
+        is_empty: bool,
         mut recorder: OpenRecorder,
-    ) -> Response<ProxyBody>
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
+    ) -> Response<ProxyBody> {
         if self.route().target().is_reply() {
             return self.reply(recorder);
         }
-        let sending = match self.sending(upgrade.as_deref(), body.is_end_stream(), &mut recorder) {
+        let sending = match self.sending(&upgrade, is_empty, &mut recorder) {
             Ok(sending) => sending,
             Err(error) => return self.fail(&error, &mut AppliedFilters::default(), recorder),
         };
-        let is_traced = recorder.count().trace().is_some();
-        if upgrade.is_some() || self.filters().is_some() || is_traced {
-            // Boxed, so that the others have no room for it.
-            return Box::pin(self.respond_filtered(sending, (body, upgrade), recorder)).await;
+        // Boxed, so that others have no room for it.
+        Box::pin(self.respond_filtered(sending, upgrade, recorder)).await
+    }
+
+    /// The response to a request that the exchange does not forward.
+    #[cold]
+    pub(super) fn reject(
+        &self,
+        rejected: Rejected,
+        mut recorder: OpenRecorder,
+    ) -> Response<ProxyBody> {
+        let Rejected { cluster, error } = rejected;
+        if let Some(cluster) = cluster {
+            let id = self.generation.snapshot().cluster_at(cluster).id();
+            recorder.assigned(id, self.generation.cluster(cluster));
         }
-        let mut filtering = AppliedFilters::default();
-        let mut response = Response::new(ProxyBody::empty());
-        let ended = self.exchange(
-            &sending,
-            (body, None),
-            &mut recorder,
-            &mut filtering,
-            &mut response,
-        );
-        match ended.await {
-            Ok(_) => finish(response, recorder, None),
-            Err(error) => self.fail(&error, &mut filtering, recorder),
+        match error {
+            Some(error) => self.fail(&error, &mut AppliedFilters::default(), recorder),
+            None => self.reply(recorder),
         }
     }
 
@@ -205,20 +221,16 @@ impl<'a> Routed<'a> {
         finish(response, recorder, None)
     }
 
-    /// Forwards a request that filters see, or that wishes for another protocol.
-    async fn respond_filtered<B>(
+    /// Shows the request to the filters, and forwards it.
+    async fn respond_filtered(
         &self,
         sending: Sending<'a>,
-        (body, upgrade): (B, Option<Box<Upgrade>>),
+        upgrade: Box<Upgrade>,
         mut recorder: OpenRecorder,
-    ) -> Response<ProxyBody>
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
+    ) -> Response<ProxyBody> {
         let mut filtering = AppliedFilters::default();
         let mut edits = HeaderMutations::default();
-        let asked = self.ask(&sending, upgrade.as_deref(), &mut filtering, &mut edits);
+        let asked = self.ask(&sending, &upgrade, &mut filtering, &mut edits);
         let handshake = match asked {
             Ok(RequestDecision::Forward(handshake)) => handshake,
             Ok(RequestDecision::Reply(response)) => {
@@ -240,7 +252,7 @@ impl<'a> Routed<'a> {
         let mut response = Response::new(ProxyBody::empty());
         let ended = self.exchange(
             &sending,
-            (body, upgrade),
+            upgrade,
             &mut recorder,
             &mut filtering,
             &mut response,
@@ -255,7 +267,7 @@ impl<'a> Routed<'a> {
     /// What is to be sent to which cluster, if no filter has a say and no switch is asked for.
     fn sending(
         &self,
-        upgrade: Option<&Upgrade>,
+        upgrade: &Upgrade,
         is_empty: bool,
         recorder: &mut ExchangeRecorder,
     ) -> Result<Sending<'a>, ForwardError> {
@@ -273,8 +285,7 @@ impl<'a> Routed<'a> {
         let state = self.generation.cluster(index);
         recorder.assigned(cluster.id(), state);
         let body_limit = body_limit(self.service.shared().max_request_body(), route);
-        let body_kind =
-            plan::validate(self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
+        plan::validate(self.head, Some(upgrade.wish()), body_limit, is_empty)?;
         Ok(Sending {
             head: self.head,
             route,
@@ -283,8 +294,6 @@ impl<'a> Routed<'a> {
             pool: self.service.pool(),
             handshake: &Handshake::None,
             loop_guard: self.state().loop_guard(),
-            body_kind,
-            body_limit,
             started: self.started,
         })
     }
@@ -293,7 +302,7 @@ impl<'a> Routed<'a> {
     fn ask(
         &self,
         sending: &Sending<'a>,
-        upgrade: Option<&Upgrade>,
+        upgrade: &Upgrade,
         filtering: &mut AppliedFilters<'a>,
         edits: &mut HeaderMutations,
     ) -> Result<RequestDecision, ForwardError> {
@@ -306,8 +315,8 @@ impl<'a> Routed<'a> {
             }
         }
         let upstream = sending.cluster.upstream();
-        let wish = upgrade.map(Upgrade::wish);
-        Handshake::new(wish, self.head.headers(), upstream).map(RequestDecision::Forward)
+        Handshake::new(Some(upgrade.wish()), self.head.headers(), upstream)
+            .map(RequestDecision::Forward)
     }
 
     /// The response to a request that failed.

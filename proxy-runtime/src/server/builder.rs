@@ -155,6 +155,14 @@ impl ServerBuilder {
             share_port: self.share_ports,
         };
         let addresses: Vec<_> = self.listeners.iter().map(Listener::address).collect();
+        for (index, address) in addresses.iter().enumerate() {
+            let mut earlier = addresses[..index].iter();
+            let overlaps = |other: &&SocketAddr| listener::overlap(*address, **other, &addresses);
+            if let Some(other) = earlier.find(overlaps) {
+                let (address, other) = (*address, *other);
+                return Err(BindError::Overlap { address, other });
+            }
+        }
         let bound = addresses
             .iter()
             .map(|address| {

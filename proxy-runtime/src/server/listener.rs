@@ -125,6 +125,17 @@ pub enum BindError {
         /// The address.
         address: SocketAddr,
     },
+    /// The server listens on another address that includes this one.
+    #[error(
+        "cannot listen on {address}: the server listens on {other} already, which includes it; choose another port, \
+         or leave one of them out"
+    )]
+    Overlap {
+        /// The address.
+        address: SocketAddr,
+        /// The other address.
+        other: SocketAddr,
+    },
     /// The process lacks the permission for the port.
     #[error(
         "cannot listen on {address}: permission denied; choose a port from 1024 on, or give the program the right to \
@@ -256,6 +267,19 @@ pub fn probe(address: SocketAddr, all: &[SocketAddr]) -> Result<(), BindError> {
     bound
         .map(drop)
         .map_err(|source| BindError::new(address, source))
+}
+
+/// Returns true if a server that has `all` these addresses cannot listen on both: they are the same, or one includes
+/// the other. Port 0 takes a free port.
+pub fn overlap(one: SocketAddr, other: SocketAddr, all: &[SocketAddr]) -> bool {
+    let is_any = |address: SocketAddr| address.ip().is_unspecified();
+    one.port() == other.port()
+        && one.port() != 0
+        && match (one.is_ipv4(), other.is_ipv4()) {
+            (true, true) | (false, false) => one == other || is_any(one) || is_any(other),
+            (false, true) => is_dual_stack(one, all),
+            (true, false) => is_dual_stack(other, all),
+        }
 }
 
 fn open(
@@ -431,6 +455,51 @@ mod tests {
         let address = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 0));
         let error = bind(address, &[], options(1), Vec::new()).unwrap_err();
         assert!(matches!(error, BindError::NotAvailable { .. }), "{error:?}");
+    }
+
+    #[test]
+    fn addresses_that_include_each_other_overlap() {
+        for (one, other, expected) in [
+            ("127.0.0.1:80", "127.0.0.1:80", true),
+            ("127.0.0.1:80", "127.0.0.1:81", false),
+            ("127.0.0.1:80", "127.0.0.2:80", false),
+            ("0.0.0.0:80", "127.0.0.1:80", true),
+            ("0.0.0.0:0", "0.0.0.0:0", false),
+            ("[::]:80", "[::1]:80", true),
+            ("[::]:80", "127.0.0.1:80", true),
+            ("[::]:80", "0.0.0.0:80", false),
+            ("[::1]:80", "127.0.0.1:80", false),
+        ] {
+            let [a, b] = [one, other].map(|text| text.parse().unwrap());
+            assert_eq!(overlap(a, b, &[a, b]), expected, "{one} {other}");
+            assert_eq!(overlap(b, a, &[a, b]), expected, "{other} {one}");
+        }
+    }
+
+    /// The rule says the same as the system.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_system_rejects_the_addresses_that_overlap() {
+        let port = bind(loopback(0), &[], options(1), Vec::new())
+            .unwrap()
+            .address
+            .port();
+        let hosts = ["127.0.0.1", "0.0.0.0", "[::]", "[::1]", "127.0.0.2"];
+        let hosts = hosts.map(|host| format!("{host}:{port}").parse::<SocketAddr>().unwrap());
+        for one in hosts {
+            for other in hosts {
+                let all = [one, other];
+                // A machine may have no IPv6.
+                let Ok(_first) = bind(one, &all, options(1), Vec::new()) else {
+                    continue;
+                };
+                let second = bind(other, &all, options(1), Vec::new());
+                if let Err(BindError::NotAvailable { .. } | BindError::Io { .. }) = second {
+                    continue;
+                }
+                assert_eq!(second.is_err(), overlap(one, other, &all), "{one} {other}");
+            }
+        }
     }
 
     #[test]

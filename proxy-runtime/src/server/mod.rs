@@ -149,7 +149,7 @@ use self::handler::{ProxyHandler, ServiceHandler};
 #[doc(hidden)]
 pub use self::http2::FrameHarness;
 pub use self::limits::{DataRate, Http2Limits, Limits};
-pub use self::listener::{BindError, Listener, probe};
+pub use self::listener::{BindError, Listener, overlap, probe};
 pub use self::metrics::{ServerCounts, ServerMetrics};
 pub use self::outcome::Outcome;
 pub use self::proxy_protocol::ProxyProtocol;

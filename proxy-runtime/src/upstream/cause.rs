@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::error::{ConnectError, ExchangeError};
+use super::error::{ConnectError, ExchangeError, SendError};
 use super::http1::Http1Error;
 use super::web_proxy::WebProxyError;
 use crate::error::Cause;
@@ -47,6 +47,13 @@ fn of_handshake(error: &io::Error) -> Cause {
             | rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol),
         ) => Cause::ProtocolUnsupported,
         Some(_) | None => Cause::TlsFailed,
+    }
+}
+
+impl SendError {
+    /// The cause for logs and metrics, if the error says more than that the connection ended.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        self.error.cause()
     }
 }
 

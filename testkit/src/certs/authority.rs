@@ -17,14 +17,14 @@ pub struct CertificateAuthority {
 impl CertificateAuthority {
     /// Makes a new key and a self-signed certificate with this common name.
     pub fn new(name: &str) -> Self {
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        params.not_before = date_time_ymd(2000, 1, 1);
-        params.not_after = date_time_ymd(2999, 1, 1);
-        let key = KeyPair::generate().expect("P-256 keys can always be made");
-        let issuer = CertifiedIssuer::self_signed(params, key)
+        let issuer = CertifiedIssuer::self_signed(params(name), key())
+            .expect("these parameters make a valid certificate");
+        Self { issuer }
+    }
+
+    /// Issues the certificate of another authority.
+    pub fn issue_authority(&self, name: &str) -> Self {
+        let issuer = CertifiedIssuer::signed_by(params(name), key(), &self.issuer)
             .expect("these parameters make a valid certificate");
         Self { issuer }
     }
@@ -41,7 +41,7 @@ impl CertificateAuthority {
 
     /// Issues a certificate described by `leaf`, for a new key.
     pub fn issue_leaf(&self, leaf: &Leaf) -> Identity {
-        let key = KeyPair::generate().expect("P-256 keys can always be made");
+        let key = key();
         let certificate = leaf
             .params()
             .signed_by(&key, &self.issuer)
@@ -78,6 +78,20 @@ impl CertificateAuthority {
     pub fn client_config_with(&self, identity: &Identity, alpn: Alpn) -> ClientConfig {
         config::client(self.roots(), Some(identity), alpn)
     }
+}
+
+fn key() -> KeyPair {
+    KeyPair::generate().expect("P-256 keys can always be made")
+}
+
+fn params(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params.not_before = date_time_ymd(2000, 1, 1);
+    params.not_after = date_time_ymd(2999, 1, 1);
+    params
 }
 
 impl std::fmt::Debug for CertificateAuthority {

@@ -163,17 +163,18 @@ impl Contents {
         options: &FileOptions,
     ) -> Result<Loaded, FileError> {
         let paths: Vec<PathBuf> = self.files.iter().map(|(path, _)| path.clone()).collect();
+        let document = self.document(layers)?;
+        let mut of_policies = Problems::new();
+        let policies = match options.policies {
+            Some(read) => Arc::new(read(&document, &mut of_policies)),
+            None => Arc::default(),
+        };
         let Layered {
             node,
             problems: merged,
             origins,
             ..
-        } = self.document(layers)?;
-        let mut of_policies = Problems::new();
-        let policies = match options.policies {
-            Some(read) => Arc::new(read(&node, &mut of_policies)),
-            None => Arc::default(),
-        };
+        } = document;
         let Some(section) = node.get(SECTION) else {
             if !options.section_required {
                 origins.place(&mut of_policies);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proxy_model::config::PolicyConfigs;
-use proxy_model::json::Node;
+use proxy_model::json::Layered;
 use proxy_model::{CompileOptions, Problems};
 use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
@@ -157,9 +157,10 @@ pub struct FileOptions {
     /// The names that the program has registered. With them, all problems of files that cannot be read are
     /// reported.
     pub compile: CompileOptions,
-    /// The reader of the policies that routes choose by name, from a section beside `ReverseProxy`. It gets the whole
-    /// document, and adds problems with pointers that begin there. An error rejects the files. Default: none is read.
-    pub policies: Option<fn(&Node, &mut Problems) -> PolicyConfigs>,
+    /// The reader of what is beside `ReverseProxy`: the policies that routes choose by name, and sections of the
+    /// program. It gets the whole document, and adds problems with pointers that begin there. An error rejects the
+    /// files. Default: nothing is read.
+    pub policies: Option<fn(&Layered, &mut Problems) -> PolicyConfigs>,
 }
 
 impl Default for FileOptions {
@@ -245,7 +246,7 @@ impl FileOptions {
 
     /// Sets [`policies`](Self::policies).
     #[must_use]
-    pub fn with_policies(mut self, read: fn(&Node, &mut Problems) -> PolicyConfigs) -> Self {
+    pub fn with_policies(mut self, read: fn(&Layered, &mut Problems) -> PolicyConfigs) -> Self {
         self.policies = Some(read);
         self
     }

@@ -68,12 +68,18 @@ impl<'a> ResolvedRoute<'a> {
         let head = down.head();
         let picked = self.pick(&head).map_err(Unconnected::Failed)?;
         let place = self.place(down, &picked, recorder);
-        let Some(lease) = self.ready(&place, &picked, recorder.started()) else {
-            return Err(Unconnected::Picked(picked));
+        let mut lease = match self.ready(&place, &picked, recorder.started()) {
+            Ok(Some(lease)) => lease,
+            Ok(None) => return Err(Unconnected::Picked(picked)),
+            Err(error) => {
+                recorder.sent_to(self.destination(&picked));
+                return Err(Unconnected::Failed(error));
+            }
         };
         recorder.sent_over(self.destination(&picked), &picked.in_flight);
+        let written = down.write_head(&head, self, edits, &picked);
         Ok(Link {
-            head: down.write_head(&head, self, edits, &picked),
+            head: self.prepare(&mut lease, written),
             picked,
             lease,
         })
@@ -97,13 +103,13 @@ impl<'a> ResolvedRoute<'a> {
         loop {
             let acquiring = place.acquire(picked.index);
             let error = match down.unless_gone(true, acquiring).await {
-                Some(Ok(lease)) => {
+                Some(Ok(mut lease)) => {
                     let mut head = down.write_head(&down.head(), self, edits, &picked);
                     if let (Some(trace), Ok(head)) = (recorder.trace(), &mut head) {
                         trace.readdress(head);
                     }
                     return Ok(Link {
-                        head,
+                        head: self.prepare(&mut lease, head),
                         picked,
                         lease,
                     });
@@ -128,10 +134,12 @@ impl<'a> ResolvedRoute<'a> {
         recorder: &mut Recorder<'a>,
     ) -> Again {
         let is_kept = flow.outbound.is_kept();
+        let over = link.lease.over();
         let Some(connection) = link.lease.raw() else {
             return Again::Fails(failure, link);
         };
-        let failed = failure.attempt(connection, self.method, is_kept);
+        let failed = failure.attempt((connection, over), self.method, is_kept);
+        link.lease.restore(&mut flow.outbound.front);
         let sent = down.sent_head(&flow.outbound.front);
         let (Some(failed), Some(sent)) = (failed, sent) else {
             return Again::Fails(failure, link);
@@ -148,7 +156,7 @@ impl<'a> ResolvedRoute<'a> {
         let reconnecting = place.reconnect(next, before, connection, &head, attempts, recorder);
         // The upload reads the rest of a body.
         let is_watched = !flow.upload.needs_more();
-        let (moved, lease) = match down.unless_gone(is_watched, reconnecting).await {
+        let (moved, mut lease) = match down.unless_gone(is_watched, reconnecting).await {
             Some(Ok(connected)) => connected,
             Some(Err(error)) => return Again::Unconnected(Unconnected::Failed(error)),
             None => return Again::Unconnected(Unconnected::Disconnected),
@@ -168,6 +176,11 @@ impl<'a> ResolvedRoute<'a> {
         };
         if let Some(trace) = recorder.trace() {
             trace.readdress(&mut flow.outbound.front);
+        }
+        if lease.prepare(&mut flow.outbound.front).is_err() {
+            let (kind, status) = (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY);
+            let failed = Unconnected::Failed(ForwardError::new(kind, status));
+            return Again::Unconnected(failed);
         }
         flow.again();
         Again::Sends(Link {

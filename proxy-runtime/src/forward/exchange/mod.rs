@@ -190,8 +190,12 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
                 // The connection speaks HTTP/2, though its cluster must not.
                 break Some(Failure::UNSPOKEN);
             };
-            if connection.keep(route.method).if_sent {
+            if connection.keeps(route.method) {
                 flow.keep_request();
+            }
+            if flow.outbound.is_gated() && connection.is_stream() {
+                // A destination that does not want the body resets the stream.
+                flow.outbound.open_gate();
             }
             let mut relay = Relay {
                 down: &mut down,

@@ -88,6 +88,12 @@ pub enum TlsConfigError {
     /// The certificate of a client authority cannot be parsed.
     #[error("the certificate of an authority for clients cannot be used")]
     ClientAuthority(#[source] rustls::Error),
+    /// No certificate is one of an authority, so that every client would be rejected.
+    #[error(
+        "none of the certificates is one of an authority (`CA:TRUE`), so that no certificate of a client could be \
+         accepted; use the certificate of the authority that issues those of clients"
+    )]
+    NoAuthority,
     /// The client authorities cannot be used.
     #[error("the authorities for clients cannot be used")]
     ClientAuthorities(#[source] rustls::server::VerifierBuilderError),

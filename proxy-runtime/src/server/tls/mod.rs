@@ -1,5 +1,6 @@
 //! TLS of the server.
 
+mod authorities;
 mod certificate;
 mod error;
 mod handshake;

@@ -10,9 +10,10 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{
     NoClientAuth, ProducesTickets, ServerSessionMemoryCache, WebPkiClientVerifier,
 };
-use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+use rustls::{ServerConfig, SupportedProtocolVersion, version};
 use rustls_pki_types::CertificateDer;
 
+use super::authorities::roots;
 use super::error::TlsConfigError;
 use super::store::CertificateStore;
 use crate::connection::Covers;
@@ -31,6 +32,22 @@ pub enum ClientAuth {
     Optional(Vec<CertificateDer<'static>>),
     /// Clients must present a certificate that one of these authorities issued.
     Required(Vec<CertificateDer<'static>>),
+}
+
+impl ClientAuth {
+    /// Checks that there are certificates which clients could present.
+    ///
+    /// # Errors
+    ///
+    /// An authority cannot be parsed, or none of the certificates is one of an authority.
+    pub fn check(&self) -> Result<(), TlsConfigError> {
+        match self {
+            Self::Off => Ok(()),
+            Self::Optional(authorities) | Self::Required(authorities) => {
+                roots(authorities).map(drop)
+            }
+        }
+    }
 }
 
 /// The rules of handshakes.
@@ -215,7 +232,7 @@ impl Materials<'_> {
             ClientAuth::Optional(authorities) => (authorities, false),
             ClientAuth::Required(authorities) => (authorities, true),
         };
-        let roots = roots(authorities)?;
+        let roots = Arc::new(roots(authorities)?);
         let verifier =
             WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(self.provider));
         let verifier = match is_required {
@@ -224,16 +241,6 @@ impl Materials<'_> {
         };
         verifier.build().map_err(TlsConfigError::ClientAuthorities)
     }
-}
-
-fn roots(authorities: &[CertificateDer<'static>]) -> Result<Arc<RootCertStore>, TlsConfigError> {
-    let mut roots = RootCertStore::empty();
-    for authority in authorities {
-        roots
-            .add(authority.clone())
-            .map_err(TlsConfigError::ClientAuthority)?;
-    }
-    Ok(Arc::new(roots))
 }
 
 impl fmt::Debug for Policies {
