@@ -26,6 +26,9 @@ pub(crate) trait Head {
     /// Returns true if a header has more than one line.
     fn is_repeated(&self, name: &str) -> bool;
 
+    /// Returns true if `Connection` names the header, which is not forwarded therefore.
+    fn is_for_connection(&self, name: &str) -> bool;
+
     /// Appends a header of the request for the destination.
     fn append(&mut self, name: HeaderName, value: HeaderValue);
 
@@ -72,6 +75,10 @@ impl Head for RequestEdit<'_> {
 
     fn is_repeated(&self, name: &str) -> bool {
         self.header_values(name).nth(1).is_some()
+    }
+
+    fn is_for_connection(&self, name: &str) -> bool {
+        RequestEdit::is_for_connection(self, name)
     }
 
     fn append(&mut self, name: HeaderName, value: HeaderValue) {

@@ -105,6 +105,10 @@ impl Head for TestHead {
             .is_some()
     }
 
+    fn is_for_connection(&self, _: &str) -> bool {
+        false
+    }
+
     fn append(&mut self, name: HeaderName, value: HeaderValue) {
         let value = value.to_str().unwrap().to_owned();
         self.headers.push((name.as_str().to_owned(), value));

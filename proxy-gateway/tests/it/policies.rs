@@ -211,6 +211,9 @@ async fn routes_are_closed_to_those_who_may_not_come() {
     // `ann:secret`, as the page has it, and a wrong one.
     let right = ["Authorization: Basic YW5uOnNlY3JldA==", "X-User: root"];
     assert_eq!(gateway.send("GET /staff/x", &right).await.0, 200);
+    // A client cannot take away what the policy tells the destination.
+    let named = [right[0], "X-User: root", "Connection: close, X-User"];
+    assert_eq!(gateway.send("GET /staff/x", &named).await.0, 200);
     assert_eq!(
         gateway
             .send("GET /staff/x", &["Authorization: Basic YW5uOng="])
@@ -236,11 +239,13 @@ async fn routes_are_closed_to_those_who_may_not_come() {
     }
     assert_eq!(
         of_staff.len(),
-        1,
+        2,
         "only the right password came through: {of_staff:?}"
     );
-    assert!(of_staff[0].contains("x-user: ann"), "{of_staff:?}");
-    assert!(!of_staff[0].contains("root"), "{of_staff:?}");
+    for head in &of_staff {
+        assert!(head.contains("x-user: ann"), "{of_staff:?}");
+        assert!(!head.contains("root"), "{of_staff:?}");
+    }
 }
 
 #[tokio::test]
@@ -318,11 +323,18 @@ async fn another_service_decides_about_requests_and_handshakes() {
     });
     let text = example("ForwardAuth").replace("127.0.0.1:9000", &service.addr().to_string());
     let gateway = Gateway::start(&text, origin.addr()).await;
-    let known = ["Cookie: session=ann", "X-User: root"];
+    // The service judges the headers that the destination gets, and a client takes none of them away.
+    let known = [
+        "Cookie: session=ann",
+        "X-User: root",
+        "Connection: close, Cookie, X-User",
+    ];
     assert_eq!(gateway.send("GET /shop/x?y", &known).await.0, 200);
     let told = origin.recordings()[0].text().to_lowercase();
     assert!(
-        told.contains("\r\nx-user: ann\r\n") && !told.contains("root"),
+        told.contains("\r\nx-user: ann\r\n")
+            && told.contains("\r\ncookie: session=ann\r\n")
+            && !told.contains("root"),
         "{told}"
     );
     let asked = service.recordings()[0].text().to_lowercase();

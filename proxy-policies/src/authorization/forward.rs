@@ -101,7 +101,8 @@ impl ForwardAuth {
     pub(super) fn ask(&self, head: &impl Head, visit: &Visit<'_>) -> Asking {
         let received = received(head);
         let mut headers = HeaderMap::new();
-        let is_named = |name: &HeaderName| named_by_connection(&received, name);
+        // The service judges the headers that the destination gets.
+        let is_named = |name: &HeaderName| head.is_for_connection(name.as_str());
         for (name, value) in &received {
             let is_sent = self.sent.as_deref().is_none_or(|sent| sent.contains(name));
             if is_sent && *name != HOST && !is_of_connection(name) && !is_named(name) {

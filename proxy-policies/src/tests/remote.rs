@@ -116,7 +116,7 @@ async fn a_service_is_asked_with_the_head_of_the_request() {
         "X-Forwarded-Method: GET",
         "X-Forwarded-For: 6.6.6.6",
         "Forwarded: for=6.6.6.6",
-        "Connection: keep-alive, x-hop",
+        "Connection: keep-alive, x-hop, Authorization, Cookie",
         "X-Hop: 1",
         "Content-Length: 5",
         "X-User: root",

@@ -5,6 +5,7 @@ use std::slice;
 use http::header::{HOST, Iter, ValueIter};
 use http::{HeaderMap, HeaderValue};
 
+use crate::head::headers::is_named_by_connection;
 use crate::http1::{Field, FieldClass, HeadTable};
 
 /// The storage of the received fields.
@@ -23,6 +24,20 @@ impl<'a> ReceivedFields<'a> {
         match self {
             Self::Map(headers) => FieldIter::Map(headers.iter()),
             Self::Table { buffer, table } => FieldIter::Table(buffer, table.fields().iter()),
+        }
+    }
+
+    /// Returns true if `Connection` names the fields of a name, which are not forwarded therefore.
+    pub(super) fn are_for_connection(self, name: &str) -> bool {
+        match self {
+            Self::Map(headers) => is_named_by_connection(headers, name),
+            Self::Table { buffer, table } => table.fields().iter().any(|field| {
+                field.class() == FieldClass::NamedByConnection
+                    && field
+                        .name()
+                        .get(buffer)
+                        .eq_ignore_ascii_case(name.as_bytes())
+            }),
         }
     }
 

@@ -120,6 +120,12 @@ impl<'a> RequestEdit<'a> {
         all(self.fields, self.edits)
     }
 
+    /// Returns true if the client's `Connection` names the header. Such a header is not forwarded, unless a filter
+    /// sets it.
+    pub fn is_for_connection(&self, name: &str) -> bool {
+        self.fields.are_for_connection(name)
+    }
+
     /// Replaces all lines of a header with one.
     ///
     /// # Errors

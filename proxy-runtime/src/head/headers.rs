@@ -112,6 +112,14 @@ fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
         .collect()
 }
 
+/// Returns true if `Connection` names the fields of a name, and may name them.
+pub(crate) fn is_named_by_connection(headers: &HeaderMap, name: &str) -> bool {
+    headers.contains_key(CONNECTION)
+        && named_by_connection(headers)
+            .iter()
+            .any(|named| named.as_str().eq_ignore_ascii_case(name))
+}
+
 /// The elements of a comma-separated list, over all lines of a field.
 fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     headers
