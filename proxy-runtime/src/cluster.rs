@@ -6,7 +6,7 @@ use arc_swap::{ArcSwap, Guard};
 use discovery_core::{Unreachable, UnreachableClusters};
 use http::StatusCode;
 use parking_lot::Mutex;
-use proxy_model::compiled::{Cluster, DestinationIndex, Scheme};
+use proxy_model::compiled::{Cluster, DestinationIndex};
 use proxy_model::config::HttpVersion;
 use proxy_model::{ClusterId, RequestHead};
 use tokio::time::Instant;
@@ -92,6 +92,7 @@ pub(crate) struct ClusterState {
     context: Arc<PickContext>,
     /// True if all destinations use HTTP/1.1 only, directly or through a tunnel.
     speaks_http1: bool,
+    speaks_http10: bool,
     available: ArcSwap<Available>,
     /// Held by the thread that makes a new list of available destinations. The others use the old one meanwhile.
     renewal: Mutex<()>,
@@ -116,6 +117,7 @@ impl ClusterState {
             rules,
             context,
             speaks_http1: speaks_http1(cluster),
+            speaks_http10: cluster.upstream().version() == HttpVersion::Http10,
             available: ArcSwap::from_pointee(available),
             renewal: Mutex::new(()),
         }
@@ -152,6 +154,12 @@ impl ClusterState {
     #[inline]
     pub(crate) fn speaks_http1(&self) -> bool {
         self.speaks_http1
+    }
+
+    /// Returns true if requests are sent in HTTP/1.0.
+    #[inline]
+    pub(crate) fn speaks_http10(&self) -> bool {
+        self.speaks_http10
     }
 
     /// The destinations, in the order of the configuration.
@@ -406,15 +414,9 @@ impl ClusterState {
 fn speaks_http1(cluster: &Cluster) -> bool {
     let upstream = cluster.upstream();
     let mut destinations = cluster.destinations().iter();
-    upstream.version() != HttpVersion::Http10
-        && destinations.all(|destination| {
-            let address = destination.address();
-            // A forward proxy needs another head than the destination, except in a tunnel.
-            let is_absolute =
-                address.scheme() == Scheme::Http && upstream.web_proxy(address).is_some();
-            !is_absolute
-                && protocol::for_request(address.scheme(), upstream) == Ok(Protocols::Http1)
-        })
+    destinations.all(|destination| {
+        protocol::for_request(destination.address().scheme(), upstream) == Ok(Protocols::Http1)
+    })
 }
 
 /// A destination that was picked for a request, which is in flight there until this is dropped.

@@ -6,8 +6,6 @@ use parking_lot::Mutex;
 use proxy_model::config::ProxyConfig;
 use proxy_model::{CompileOptions, Snapshot};
 
-use crate::live::DestinationState;
-
 /// The configuration that `json` writes: what is in the section `ReverseProxy`.
 #[track_caller]
 pub(crate) fn config(json: &str) -> ProxyConfig {
@@ -27,19 +25,6 @@ pub(crate) fn compiled(config: ProxyConfig) -> Arc<Snapshot> {
         Ok((snapshot, _)) => Arc::new(snapshot),
         Err(problems) => panic!("{problems}"),
     }
-}
-
-/// A destination without a listener.
-pub(crate) fn destination() -> Arc<DestinationState> {
-    let snapshot =
-        snapshot(r#"{"Clusters":{"c":{"Destinations":{"d":{"Address":"http://127.0.0.1:1/"}}}}}"#);
-    let cluster = &snapshot.clusters()[0];
-    let destination = &cluster.destinations()[0];
-    Arc::new(DestinationState::new(
-        cluster.id().clone(),
-        destination.id().clone(),
-        Arc::clone(destination.shared_address()),
-    ))
 }
 
 /// An event of `tracing`, as text.

@@ -37,10 +37,16 @@ pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
     let rules = listeners.rules(options.listener.as_deref());
     let rules = rules.map_err(Failure::usage)?;
     let Server {
-        mut limits, zone, ..
+        mut limits,
+        zone,
+        loop_guard,
+        destination_resolver,
+        ..
     } = examined.settings.server;
     let mut settings = ProxySettings::default();
     settings.zone = zone;
+    settings.without_loop_guard = !loop_guard;
+    settings.resolves_destinations = destination_resolver.is_some();
     // It is set for the proxy, since routes can override it.
     settings.max_request_body = limits.body_bytes.take();
     let (method, url) = match &past {
@@ -256,7 +262,7 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
             KeyUse::Kept => "names the destination",
             KeyUse::Unavailable => "names no destination that is available",
             KeyUse::Unreadable => "makes no sense",
-            _ => "is encrypted, and only a running proxy can read it",
+            _ => "can be read by the running proxy alone",
         };
         write!(
             out,
@@ -268,6 +274,7 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
             None => writeln!(out)?,
         }
     }
+    write_split(explanation, out)?;
     if let Some(cluster) = &explanation.cluster {
         let policy = explanation.policy.as_deref().unwrap_or("nothing");
         writeln!(out, "\nCluster {cluster}, picks by {policy}:")?;
@@ -305,4 +312,24 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
         }
     }
     Ok(())
+}
+
+/// Writes the shares of weighted clusters, and the reason for the one that is shown.
+fn write_split(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
+    let shares = &explanation.weighted_clusters;
+    let (Some(shown), false) = (&explanation.cluster, shares.is_empty()) else {
+        return Ok(());
+    };
+    let shares = shares
+        .iter()
+        .map(|(id, share)| format!("{id} {:.4} %", share * 100.0));
+    let shares = shares.map(|share| share.replace(".0000 %", " %"));
+    let shares = shares.collect::<Vec<_>>().join(", ");
+    let affinity = explanation.affinity.as_ref();
+    let why = match affinity.map(|affinity| affinity.key) {
+        _ if explanation.keeps_cluster => "the affinity key of the request is of it",
+        Some(KeyUse::Unknown) => "it has the largest share; the affinity key may be of another one",
+        _ => "it has the largest share",
+    };
+    writeln!(out, "  split: {shares}; {shown} is shown: {why}")
 }

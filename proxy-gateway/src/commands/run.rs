@@ -9,7 +9,6 @@ use discovery_core::{Merge, MergedState};
 use program_kit::{Failure, LogControl, Signals, say};
 use proxy_model::json::Origins;
 use proxy_model::{CompileOptions, Problem, Problems, Severity};
-use proxy_runtime::server::ListeningSockets;
 
 use super::{load, some, unusable};
 use crate::check::{examine, policies};
@@ -143,7 +142,7 @@ struct NotTaken {
 /// Returns the instance to replace, if there is one, and its sockets.
 async fn find_predecessor(
     settings: &Settings,
-) -> Result<(Option<Predecessor>, ListeningSockets), Failure> {
+) -> Result<(Option<Predecessor>, Vec<std::net::TcpListener>), Failure> {
     let found = match &settings.server.handover {
         Some(path) => Predecessor::find(path)
             .await
@@ -152,7 +151,7 @@ async fn find_predecessor(
     };
     Ok(match found {
         Some((predecessor, sockets)) => (Some(predecessor), sockets),
-        None => (None, ListeningSockets::default()),
+        None => (None, Vec::new()),
     })
 }
 

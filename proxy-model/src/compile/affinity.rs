@@ -100,27 +100,43 @@ fn key_name<'a>(affinity: &'a SessionAffinityConfig, scope: &mut Scope<'_>) -> O
     Some(name)
 }
 
-/// Says why a header cannot carry a key.
+/// Says why a header cannot carry a key: it has another meaning, or does not arrive.
 fn reserved_header(name: &str) -> Option<&'static str> {
-    const OF_THE_CONNECTION: [&str; 14] = [
+    /// Headers of one connection, which YARP does not forward either.
+    const OF_THE_CONNECTION: [&str; 20] = [
         "Host",
         "Connection",
-        "Content-Length",
         "Transfer-Encoding",
         "TE",
         "Trailer",
         "Upgrade",
         "Expect",
         "Keep-Alive",
-        "Proxy-Connection",
+        "ALPN",
+        "Alt-Svc",
+        "Close",
+        "HTTP2-Settings",
         "Proxy-Authenticate",
+        "Proxy-Authentication-Info",
         "Proxy-Authorization",
-        "Cookie",
-        "Set-Cookie",
+        "Proxy-Connection",
+        "Proxy-Features",
+        "Proxy-Instruction",
+        "Security-Scheme",
+        "Upgrade-Insecure-Requests",
     ];
-    let mut reserved = OF_THE_CONNECTION.iter();
-    let found = reserved.any(|reserved| reserved.eq_ignore_ascii_case(name));
-    found.then_some("has a meaning of its own in HTTP")
+    const OF_THE_MESSAGE: [&str; 4] = ["Authorization", "Cookie", "Set-Cookie", "Date"];
+    const OF_PROXIES: [&str; 4] = ["Forwarded", "X-Real-IP", "True-Client-IP", "CDN-Loop"];
+    let begins = |prefix: &str| {
+        let beginning = name.as_bytes().get(..prefix.len());
+        beginning.is_some_and(|it| it.eq_ignore_ascii_case(prefix.as_bytes()))
+    };
+    let is_one = |names: &[&str]| names.iter().any(|other| other.eq_ignore_ascii_case(name));
+    if is_one(&OF_PROXIES) || begins("X-Forwarded-") {
+        return Some("is for what proxies say about a request, and does not arrive from clients");
+    }
+    (is_one(&OF_THE_CONNECTION) || is_one(&OF_THE_MESSAGE) || begins("Content-"))
+        .then_some("has a meaning of its own in HTTP")
 }
 
 fn compile_cookie(cookie: &AffinityCookieConfig, scope: &mut Scope<'_>) -> AffinityCookie {

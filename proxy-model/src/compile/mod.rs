@@ -2,6 +2,7 @@
 
 mod address;
 mod affinity;
+mod affinity_conflicts;
 mod chosen;
 mod cluster;
 mod conflicts;
@@ -97,6 +98,12 @@ pub(crate) fn compile(
         }
     }
     conflicts::warn(&pass.routes, &mut pass.problems);
+    affinity_conflicts::warn(
+        &pass.clusters,
+        &pass.bad_clusters,
+        &pass.routes,
+        &mut pass.problems,
+    );
     pass
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
-#[cfg(feature = "affinity-keys")]
-use proxy_model::compiled::SessionAffinity;
-use proxy_model::compiled::{AffinityFailure, AffinityKey, Cluster, DestinationIndex};
+use proxy_model::compiled::{
+    AffinityFailure, AffinityKey, Cluster, DestinationIndex, SessionAffinity,
+};
 use proxy_model::{Problem, RequestHead};
 
 #[cfg(feature = "affinity-keys")]
@@ -199,11 +199,7 @@ impl ClusterAffinity {
             return Ok(None);
         };
         let mut text = KeyText::default();
-        let is_set = match self.kind.header() {
-            None => find_cookie(head, affinity.key_name(), &mut text),
-            Some(name) => find_header(head, name, &mut text)?,
-        };
-        if !is_set {
+        if !self.find_text(affinity, head, &mut text)? {
             return Ok(None);
         }
         let named = match &self.kind {
@@ -226,6 +222,33 @@ impl ClusterAffinity {
             AffinityKind::Custom(_) => return Ok(None),
         };
         Ok(Some(named))
+    }
+
+    /// Finds the text of a request's key. Returns false if it has none.
+    #[inline]
+    fn find_text(
+        &self,
+        affinity: &SessionAffinity,
+        head: &dyn RequestHead,
+        text: &mut KeyText,
+    ) -> Result<bool, RequestKey> {
+        match self.kind.header() {
+            None => Ok(find_cookie(head, affinity.key_name(), text)),
+            Some(name) => find_header(head, name, text),
+        }
+    }
+
+    /// The part of [`read`](Self::read) that needs no keys. `None`: the request has a key, which may name anything.
+    pub(crate) fn read_unopened(
+        &self,
+        cluster: &Cluster,
+        head: &dyn RequestHead,
+    ) -> Option<RequestKey> {
+        match self.find_text(cluster.affinity()?, head, &mut KeyText::default()) {
+            Ok(true) => None,
+            Ok(false) => Some(RequestKey::NotSet),
+            Err(failure) => Some(failure),
+        }
     }
 
     /// The cluster and the destination that a hash names.

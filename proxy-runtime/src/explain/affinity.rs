@@ -1,16 +1,18 @@
 //! Session affinity of an explained request.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::StatusCode;
 use proxy_model::DestinationId;
-use proxy_model::compiled::{Cluster, ClusterIndex, DestinationIndex, WeightedTarget};
+use proxy_model::compiled::{Cluster, ClusterIndex, Destination, DestinationIndex, WeightedTarget};
 use serde::Serialize;
 
 use super::ExplainContext;
 #[cfg(feature = "affinity-keys")]
 use crate::affinity::KeyRing;
 use crate::affinity::{Affinities, ClusterAffinity, KeyFailure, RequestKey};
+use crate::contain::contained_call;
 use crate::head::HttpHead;
 
 /// The session affinity of a request.
@@ -42,7 +44,8 @@ pub enum KeyUse {
     Unavailable,
     /// The key makes no sense: the failure policy decides.
     Unreadable,
-    /// The key is encrypted, and only a running proxy can read it.
+    /// The request has a key that only a running proxy can read: it is encrypted, its policy is of
+    /// the program, or it may name an address of a destination whose name is resolved.
     Unknown,
 }
 
@@ -68,37 +71,77 @@ pub(super) fn affinity(
         key: KeyUse::Unknown,
         destination: None,
     };
-    let (mut kept, mut rejected) = (None, None);
-    if let Some(affinity) = of_cluster(place, index) {
-        let keeps = |destination| {
-            let live = place.live.map(|generation| generation.cluster(index));
-            live.is_none_or(|state| state.keeps(cluster, destination))
-        };
-        let key = affinity.read(cluster, head);
-        let failure = match key {
-            RequestKey::NotSet => None,
-            RequestKey::Destination(destination) => {
-                let named = cluster.destinations().get(destination.0 as usize);
-                explained.destination = named.map(|named| named.id().clone());
-                kept = keeps(destination).then_some(destination);
-                kept.is_none().then_some(KeyFailure::Unavailable)
-            }
-            RequestKey::NotFound => Some(KeyFailure::Unavailable),
-            RequestKey::Unreadable => Some(KeyFailure::Unreadable),
-        };
-        explained.key = match failure {
-            None if kept.is_some() => KeyUse::Kept,
-            None => KeyUse::NotSet,
-            Some(KeyFailure::Unavailable) => KeyUse::Unavailable,
-            Some(KeyFailure::Unreadable) => KeyUse::Unreadable,
-        };
-        rejected = failure.and_then(|failure| Some((failure, affinity.reject(failure, cluster)?)));
+    let affinity = of_cluster(place, index);
+    if affinity.is_none() && (place.live.is_some() || config.key().is_sealed()) {
+        // The proxy was built without it.
+        return None;
     }
+    let key = affinity
+        .as_ref()
+        .and_then(|affinity| key(place, affinity, cluster, head));
+    let (Some(affinity), Some(key)) = (affinity, key) else {
+        return Some(Affinity {
+            explained,
+            kept: None,
+            rejected: None,
+        });
+    };
+    let keeps = |destination: &DestinationIndex| {
+        let live = place.live.map(|generation| generation.cluster(index));
+        live.is_none_or(|state| state.keeps(cluster, *destination))
+    };
+    let (named, failure) = match key {
+        RequestKey::NotSet => (None, None),
+        RequestKey::Destination(destination) => (Some(destination), None),
+        RequestKey::NotFound => (None, Some(KeyFailure::Unavailable)),
+        RequestKey::Unreadable => (None, Some(KeyFailure::Unreadable)),
+    };
+    let kept = named.filter(keeps);
+    let failure = match named {
+        Some(_) if kept.is_none() => Some(KeyFailure::Unavailable),
+        _ => failure,
+    };
+    let destination = named.and_then(|named| cluster.destinations().get(named.0 as usize));
+    explained.destination = destination.map(|named| named.id().clone());
+    explained.key = match failure {
+        None if kept.is_some() => KeyUse::Kept,
+        None => KeyUse::NotSet,
+        Some(KeyFailure::Unavailable) => KeyUse::Unavailable,
+        Some(KeyFailure::Unreadable) => KeyUse::Unreadable,
+    };
+    let rejected = failure.and_then(|failure| Some((failure, affinity.reject(failure, cluster)?)));
     Some(Affinity {
         explained,
         kept,
         rejected,
     })
+}
+
+/// The key of a request. `None`: only a running proxy can tell.
+fn key(
+    place: &ExplainContext<'_>,
+    affinity: &ClusterAffinity,
+    cluster: &Cluster,
+    head: &HttpHead<'_>,
+) -> Option<RequestKey> {
+    if place.live.is_some() {
+        // A policy of the program may panic, which ends no more than the explanation of the key.
+        return contained_call(|| affinity.read(cluster, head)).ok();
+    }
+    if cluster.affinity()?.key().is_sealed() {
+        return affinity.read_unopened(cluster, head);
+    }
+    let key = affinity.read(cluster, head);
+    let is_name = |destination: &Destination| {
+        place.resolves_destinations && destination.address().host().parse::<IpAddr>().is_err()
+    };
+    let destinations = cluster.destinations();
+    let is_open = match key {
+        RequestKey::Destination(named) => destinations.get(named.0 as usize).is_some_and(is_name),
+        RequestKey::NotFound => destinations.iter().any(is_name),
+        RequestKey::NotSet | RequestKey::Unreadable => false,
+    };
+    (!is_open).then_some(key)
 }
 
 /// The cluster that the key of a request to a weighted route is of.
@@ -109,7 +152,10 @@ pub(super) fn kept_cluster(
 ) -> Option<ClusterIndex> {
     let is_kept = |index: &ClusterIndex| {
         let cluster = place.snapshot.cluster_at(*index);
-        of_cluster(place, *index).is_some_and(|affinity| affinity.is_named(cluster, head))
+        let is_named = |affinity: Arc<ClusterAffinity>| {
+            contained_call(|| affinity.is_named(cluster, head)).unwrap_or_default()
+        };
+        of_cluster(place, *index).is_some_and(is_named)
     };
     targets
         .iter()
@@ -118,19 +164,14 @@ pub(super) fn kept_cluster(
 }
 
 /// The session affinity of a cluster: that of the running proxy, or without one that of the
-/// configuration alone, which reads no encrypted keys and knows no policies of the program.
+/// configuration alone, which has no keys and no policies of the program.
 fn of_cluster(place: &ExplainContext<'_>, index: ClusterIndex) -> Option<Arc<ClusterAffinity>> {
     if let Some(generation) = place.live {
         return generation.cluster(index).affinity().cloned();
     }
-    let cluster: &Cluster = place.snapshot.cluster_at(index);
-    if cluster.affinity()?.key().is_sealed() {
-        return None;
-    }
-    let registered = Affinities::default();
     let affinity = ClusterAffinity::of(
-        cluster,
-        &registered,
+        place.snapshot.cluster_at(index),
+        &Affinities::default(),
         #[cfg(feature = "affinity-keys")]
         &KeyRing::default(),
     );

@@ -43,9 +43,9 @@ use crate::forward::{BodyKind, OutgoingHead, check_head, check_path, reply};
 use crate::head::HttpHead;
 use crate::live::{Assessment, assess};
 use crate::proxy::Proxy;
-use crate::state::{Generation, Nowhere, RouteState};
+use crate::state::{Generation, Nowhere};
 use crate::support::rejection;
-use crate::transform::LoopGuard;
+use crate::transform::{LoopGuard, guards};
 
 #[cfg(test)]
 mod tests;
@@ -92,6 +92,8 @@ pub struct Explanation {
     pub cluster: Option<ClusterId>,
     /// All weighted clusters of the route, if there are several: id and share from 0 to 1.
     pub weighted_clusters: Vec<(ClusterId, f64)>,
+    /// True if the request's affinity key is of the cluster, whatever the shares are.
+    pub keeps_cluster: bool,
     /// The partition key of the request and its partition, if the route has partitions.
     pub partition: Option<ExplainedPartition>,
     /// The session affinity of the request, if the cluster has any.
@@ -179,6 +181,11 @@ pub struct ProxySettings {
     pub zone: Option<String>,
     /// Maximum size of a request body, in bytes, for routes that set none. Default: unlimited.
     pub max_request_body: Option<u64>,
+    /// True if the proxy does not mark requests with `CDN-Loop`. Default: false.
+    pub without_loop_guard: bool,
+    /// True if a destination whose address is a name becomes one for each address of the name: only
+    /// a running proxy knows those that affinity keys name. Default: false.
+    pub resolves_destinations: bool,
 }
 
 /// Explains a request for a proxy with this configuration and these settings. The health of all
@@ -194,9 +201,12 @@ pub fn explain(
 ) -> Explanation {
     let zone = settings.zone.as_deref();
     let unknown = |cluster: &Cluster, _| assess(cluster, zone, &[], |_| None);
+    let guard = (!settings.without_loop_guard).then(LoopGuard::unnumbered);
     let place = ExplainContext {
         snapshot,
         live: None,
+        guard: guard.as_ref(),
+        resolves_destinations: settings.resolves_destinations,
         max_request_body: settings.max_request_body,
     };
     explain_with(&place, unknown, request, connection)
@@ -244,6 +254,8 @@ pub(crate) fn explain_live(
     let place = ExplainContext {
         snapshot: generation.snapshot(),
         live: Some(generation),
+        guard: None,
+        resolves_destinations: false,
         max_request_body,
     };
     explain_with(&place, live, request, connection)
@@ -253,6 +265,9 @@ pub(crate) fn explain_live(
 struct ExplainContext<'a> {
     snapshot: &'a Snapshot,
     live: Option<&'a Generation>,
+    /// The loop guard of a proxy that is not running.
+    guard: Option<&'a LoopGuard>,
+    resolves_destinations: bool,
     max_request_body: Option<u64>,
 }
 
@@ -326,7 +341,8 @@ fn explain_with(
         Err(Nowhere::NoCluster) => {
             return explanation.ending(Verdict::NoCluster, StatusCode::SERVICE_UNAVAILABLE);
         }
-        Err(Nowhere::NoPartition(_)) => {
+        // Filters are not asked here.
+        Err(Nowhere::NoPartition(_) | Nowhere::Failed) => {
             return explanation.ending(Verdict::NoPartition, StatusCode::BAD_REQUEST);
         }
     };
@@ -365,7 +381,10 @@ fn explain_with(
     let Some(destination) = kept.or_else(first) else {
         return explanation.ending(Verdict::NoDestination, StatusCode::SERVICE_UNAVAILABLE);
     };
-    let guard = state.and_then(RouteState::loop_guard);
+    let guard = match state {
+        Some(state) => state.loop_guard(),
+        None => place.guard.filter(|_| guards(route)),
+    };
     match outgoing(&head, route, destination, guard) {
         Ok(request) => {
             explanation.forwarded = Some(forwarded(&request, destination));
@@ -403,6 +422,7 @@ fn leads_to(
                 .map(|t| (t.id().clone(), f64::from(t.weight()) / total as f64))
                 .collect();
             if let Some(kept) = kept_cluster(place, targets, head) {
+                explanation.keeps_cluster = true;
                 return Ok(kept);
             }
             // `max_by_key` returns the last of equal maxima, so the order is reversed to get the
@@ -468,6 +488,7 @@ impl Explanation {
             rejected: None,
             cluster: None,
             weighted_clusters: Vec::new(),
+            keeps_cluster: false,
             partition: None,
             affinity: None,
             policy: None,

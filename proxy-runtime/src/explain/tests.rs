@@ -1,3 +1,5 @@
+mod affinity;
+
 use http::Request;
 use serde_json::{Value, json};
 

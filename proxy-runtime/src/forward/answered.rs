@@ -1,11 +1,10 @@
 //! The response to a client, made of what a destination answers.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 
-use bytes::Bytes;
 use http::{Response, StatusCode, response};
-use http_body::Body;
 use tokio::time::Instant;
 
 use super::filtering::AppliedFilters;
@@ -13,7 +12,6 @@ use super::pipeline::Routed;
 use super::response as answer;
 use super::send::{Attempt, Sending, broken};
 use super::upgrade::{Agreed, Upgrade};
-use crate::BoxError;
 use crate::error::{Cause, ForwardError, ForwardErrorKind};
 use crate::http1::Framing;
 use crate::progress::ClientReadLimit;
@@ -41,40 +39,36 @@ impl<'a> Routed<'a> {
     /// Returns the two sides of a tunnel, if the response begins one.
     ///
     /// Cancel-safe: dropped, the request is cancelled at the destination.
-    pub(super) async fn exchange<B>(
+    pub(super) async fn exchange(
         &self,
         sending: &Sending<'_>,
-        (body, upgrade): (B, Option<Box<Upgrade>>),
+        upgrade: Box<Upgrade>,
         recorder: &mut ExchangeRecorder,
         filtering: &mut AppliedFilters<'a>,
         response: &mut Response<ProxyBody>,
-    ) -> Result<Option<Box<Agreed>>, ForwardError>
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
+    ) -> Result<Option<Box<Agreed>>, ForwardError> {
         let place = sending.place();
         let (mut coming, key) = {
             let mut attempt = match sending.connect_now(&place, recorder)? {
-                (prepared, Some(lease)) => sending.attempt(prepared, lease, body)?,
+                (prepared, Some(lease)) => sending.attempt(prepared, lease)?,
                 (prepared, None) => {
                     // Boxed like what follows a failure: most requests need none of it, and would carry its room about.
                     let connecting = Box::pin(sending.connect(prepared, &place, recorder));
                     let (prepared, lease) = connecting.await?;
-                    sending.attempt(prepared, lease, body)?
+                    sending.attempt(prepared, lease)?
                 }
             };
             match attempt.answered(place.due).await {
                 Ok(answer) => {
                     let key = sending.new_key(&attempt);
                     let answered = (answer, attempt);
-                    (self.receive(sending, answered, upgrade, recorder)?, key)
+                    (self.receive(sending, answered, *upgrade, recorder)?, key)
                 }
                 Err(failed) => {
                     let repeating = sending.repeat(failed, attempt, &place, recorder);
                     let answered = Box::pin(repeating).await?;
                     let key = sending.new_key(&answered.1);
-                    (self.receive(sending, answered, upgrade, recorder)?, key)
+                    (self.receive(sending, answered, *upgrade, recorder)?, key)
                 }
             }
         };
@@ -104,7 +98,7 @@ impl<'a> Routed<'a> {
         &self,
         sending: &Sending<'_>,
         (answer, attempt): (Answer, Attempt),
-        upgrade: Option<Box<Upgrade>>,
+        upgrade: Upgrade,
         recorder: &mut ExchangeRecorder,
     ) -> Result<Coming, ForwardError> {
         let now = Instant::now();
@@ -137,14 +131,19 @@ impl<'a> Routed<'a> {
                 let input = &mut lease.raw().ok_or_else(no_response)?.input;
                 let text = input.take_head(raw.head_length());
                 let made = round_trip.response(&raw, &text);
-                let made = made.map_err(|error| broken(ExchangeError::Http1(error), &shared))?;
+                let made = made.map_err(|error| broken(ExchangeError::Http1(error)))?;
                 let head = Box::new(made.into_parts().0);
                 let promised = match raw.framing() {
                     Framing::Length(length) => Some(length),
                     _ => None,
                 };
-                let body = IncomingBody::Http1(round_trip.into_body(&raw));
-                (head, body, promised)
+                let connection = lease.raw().ok_or_else(no_response)?;
+                let body = round_trip.into_body(&raw, connection);
+                (
+                    head,
+                    IncomingBody::Http1(body, raw.is_persistent()),
+                    promised,
+                )
             }
             #[cfg(feature = "http2")]
             (Answer::Http2(answer), _) => {
@@ -155,7 +154,7 @@ impl<'a> Routed<'a> {
             #[cfg(feature = "http2")]
             (Answer::Http1(_), RoundTrip::Http2(_)) => return Err(no_response()),
         };
-        let progress = shared.into_arc();
+        let progress = Arc::new(shared);
         recorder.limit_client_read(ClientReadLimit::of(
             sending.cluster.upstream().activity_timeout(),
             &progress,

@@ -13,6 +13,7 @@ use std::task::{Context, Poll, ready};
 use std::thread::LocalKey;
 
 use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, EXPECT};
 use http::request;
 use http::response::Parts;
 use http::{Response, StatusCode};
@@ -31,7 +32,7 @@ use super::exchange::frames_upload::{Allowed, FramesUpload};
 use super::exchange::incoming::{Incoming, trailer_rules};
 use super::exchange::outbound::Outbound;
 use super::exchange::readdress::SentHead;
-use super::exchange::resolved_route::{Chosen, ResolvedRoute};
+use super::exchange::resolved_route::{Chosen, ResolvedRoute, remove_lines};
 use super::recycled::{self, Kind};
 use super::typed::{TypedRequest, final_head};
 use crate::cluster::Picked;
@@ -39,11 +40,13 @@ use crate::connection::ConnectionInfo;
 use crate::error::{Allowance, ForwardErrorKind};
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
-use crate::head::{AddressText, HeaderMutations, HttpHead};
-use crate::http1::{ClassSet, FieldValue, Framing, HeadTable, Method, PooledTable, RawResponse};
+use crate::head::{AddressText, HeaderMutations, HttpHead, headers};
+use crate::http1::{
+    ClassSet, FieldClass, FieldValue, Framing, HeadTable, Method, PooledTable, RawResponse,
+};
 use crate::local_pool::LocalPool;
 use crate::progress::alarm::{self, Ticket};
-use crate::progress::{ClientReadTimeout, DataRate, End};
+use crate::progress::{ClientReadTimeout, DataRate, End, after};
 use crate::proxy::ProxyService;
 use crate::response::{ExchangeInfo, LayerAttempts, ResponseSlot};
 use crate::state::Generation;
@@ -290,6 +293,10 @@ impl Downstream for ServiceDownstream {
         };
         let destination = &route.cluster.destinations()[picked.index.0 as usize];
         request.write(destination, &mut out)?;
+        if route.method == Method::Trace {
+            // The response repeats the request, and scripts may read it (RFC 9110 section 9.3.8).
+            remove_lines(&mut out, &["authorization", "cookie"]);
+        }
         Ok(out)
     }
 
@@ -307,6 +314,10 @@ impl Downstream for ServiceDownstream {
 
     fn attempts(&self) -> Option<&LayerAttempts> {
         self.record.attempts.as_deref()
+    }
+
+    fn hold(&self, edits: &mut HeaderMutations) {
+        self.record.slot.hold(edits.take_held());
     }
 
     fn skip_request(&mut self) -> bool {
@@ -378,7 +389,7 @@ impl Downstream for ServiceDownstream {
         &mut self,
         route: &ResolvedRoute<'_>,
         upload: &mut FramesUpload,
-        _: &mut Outbound,
+        outbound: &mut Outbound,
     ) -> Result<(), UploadFailure> {
         if self.body.is_none() && matches!(self.framing, Framing::Length(1..)) {
             return Err(UploadFailure::client(StatusCode::BAD_REQUEST));
@@ -388,6 +399,13 @@ impl Downstream for ServiceDownstream {
             trailers: usize::MAX,
         };
         *upload = FramesUpload::new(self.framing, self.body.is_some(), allowed);
+        if self.classes.contains(FieldClass::Expect)
+            && self.body.is_some()
+            && headers::has_token(&self.parts.headers, &EXPECT, "100-continue")
+        {
+            let patience = route.service.pool().options().continue_timeout;
+            outbound.wait_for_continue(after(Instant::now(), patience));
+        }
         Ok(())
     }
 
@@ -458,11 +476,15 @@ impl Downstream for ServiceDownstream {
         if let Some(key) = route.new_key(picked) {
             key.apply_to(head.headers_mut());
         }
+        if route.method == Method::Head && self.method != Method::Head {
+            // The length of a body that does not follow.
+            head.headers_mut().remove(CONTENT_LENGTH);
+        }
         let rules = trailer_rules(self.method, status, route.plan);
         let incoming = match whole {
             Some(_) => Incoming::whole(response, text.slice(response.head_length()..), rules),
             None => {
-                let mut incoming = Incoming::behind(response, table, rules);
+                let mut incoming = Incoming::behind(response, table, rules, connection);
                 // The client can still get an error for a body that is malformed from its start.
                 if let Poll::Ready(Err(())) = incoming.poll_read(connection, cx) {
                     return Err(ResponseFailure::BrokenBody(status));

@@ -5,18 +5,19 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use bytes::Bytes;
 use http::request::Parts;
-use http_body::Body;
+use http::{Method as HttpMethod, StatusCode};
+use proxy_model::RequestHead;
 use proxy_model::compiled::{ClusterIndex, RouteIndex};
 use tokio::time::Instant;
 
 use super::body_frames::BodyFrames;
 use super::downstream::{ServiceDownstream, ServiceRecord};
 use super::exchange;
-use super::exchange::resolved_route::{Chosen, ResolvedRoute};
-use super::request::body_kind_of;
-use super::typed;
+use super::exchange::resolved_route::Chosen;
+use super::{plan, typed};
+use crate::error::{ForwardError, ForwardErrorKind};
+use crate::exchange::body_limit;
 use crate::head::HttpHead;
 use crate::http1::{ClassSet, Framing, Method};
 use crate::layer::ProxyRequestBody;
@@ -25,6 +26,7 @@ use crate::progress::alarm::Ticket;
 use crate::proxy::ProxyService;
 use crate::response::{Exchange, LayerAttempts, ResponseSlot};
 use crate::state::Generation;
+use crate::transform::sent_method;
 
 /// The origin of a request: the service that was called, or the layers of a route.
 pub(super) struct RequestOrigin {
@@ -36,7 +38,26 @@ pub(super) struct RequestOrigin {
     pub(super) arrived: Option<Instant>,
 }
 
-/// A request that the exchange can forward.
+/// The reason why the exchange does not forward a request.
+#[derive(Default)]
+pub(super) struct Rejected {
+    /// The cluster that the request would have gone to, if one was found.
+    pub(super) cluster: Option<ClusterIndex>,
+    /// `None`: the route replies itself.
+    pub(super) error: Option<ForwardError>,
+}
+
+impl Rejected {
+    #[cold]
+    fn new(error: ForwardError, cluster: Option<ClusterIndex>) -> Self {
+        Self {
+            cluster,
+            error: Some(error),
+        }
+    }
+}
+
+/// A request that the exchange forwards.
 pub(super) struct ExchangePlan {
     chosen: Chosen,
     /// The client's method.
@@ -46,29 +67,51 @@ pub(super) struct ExchangePlan {
 }
 
 impl ExchangePlan {
-    /// Returns `None` if the typed path has to forward the request, or rejects it.
-    pub(super) fn of<B: Body<Data = Bytes>>(
+    /// The plan for a request of this route, or of the cluster that a layer has assigned. `is_empty`: the request is
+    /// known to have no body.
+    ///
+    /// # Errors
+    ///
+    /// The request is rejected, or the route replies itself.
+    pub(super) fn of(
         service: &ProxyService,
         generation: &Generation,
-        route: (RouteIndex, Option<ClusterIndex>),
+        (index, assigned): (RouteIndex, Option<ClusterIndex>),
         head: &HttpHead<'_>,
-        body: &B,
-    ) -> Option<Self> {
-        #[cfg(test)]
-        if exchange::lane::is_declined() {
-            return None;
+        is_empty: bool,
+    ) -> Result<Self, Rejected> {
+        let snapshot = generation.snapshot();
+        let (route, state) = (snapshot.route_at(index), generation.route(index));
+        if route.target().is_reply() {
+            return Err(Rejected::default());
         }
-        typed::written_target(head)?;
-        let kind = body_kind_of(head, body.is_end_stream()).ok()?;
-        let framing = typed::framing(head, kind);
-        let (method, classes) = (Method::of(head.method_value()), head.classes());
-        let asked = (method, classes, framing);
-        let (_, chosen) = ResolvedRoute::of_route(service, generation, route, head, asked)?;
-        Some(Self {
-            chosen,
+        let shared = service.shared();
+        let place = (&**snapshot, assigned);
+        let cluster = plan::find_cluster(route, state, place, head, shared.random())
+            .map_err(|error| Rejected::new(error, None))?;
+        let limit = body_limit(shared.max_request_body(), route);
+        let kind = plan::validate(head, None, limit, is_empty);
+        let kind = kind.map_err(|error| Rejected::new(error, Some(cluster)))?;
+        // Only OPTIONS may ask for no resource in particular (RFC 9112 section 3.2.4).
+        if head.path() == "*" && *head.method_value() != HttpMethod::OPTIONS {
+            let kind = ForwardErrorKind::RequestRejected;
+            let error = ForwardError::new(kind, StatusCode::BAD_REQUEST);
+            return Err(Rejected::new(error, Some(cluster)));
+        }
+        let method = Method::of(head.method_value());
+        let sent = match state.inner_plan().changes_method {
+            false => method,
+            true => sent_method(route, head.method()).map_or(method, Method::of),
+        };
+        Ok(Self {
+            chosen: Chosen {
+                route: index,
+                cluster,
+                method: sent,
+            },
             method,
-            framing,
-            classes,
+            framing: typed::framing(head, kind),
+            classes: head.classes(),
         })
     }
 
@@ -158,7 +201,9 @@ mod tests {
         let (parts, body) = Request::new(ProxyRequestBody::empty()).into_parts();
         let head = HttpHead::new(&parts);
         let route = (RouteIndex(0), None);
-        let plan = ExchangePlan::of(&service, &generation, route, &head, &body).unwrap();
+        let plan = ExchangePlan::of(&service, &generation, route, &head, true)
+            .ok()
+            .unwrap();
         let origin = RequestOrigin {
             service,
             generation,

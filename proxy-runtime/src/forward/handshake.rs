@@ -126,7 +126,7 @@ impl Handshake {
     /// It agrees to something else.
     pub(crate) fn agree(
         &self,
-        upgrade: Option<Box<Upgrade>>,
+        upgrade: Upgrade,
         headers: &mut HeaderMap,
     ) -> Result<upgrade::UpgradedClient, ForwardError> {
         match self {
@@ -146,9 +146,7 @@ impl Handshake {
             Self::FromConnect(challenge) => challenge.check(headers)?,
             _ => {}
         }
-        upgrade
-            .map(|upgrade| upgrade.into_client())
-            .ok_or_else(|| ForwardError::new(ForwardErrorKind::Request, StatusCode::BAD_GATEWAY))
+        Ok(upgrade.into_client())
     }
 
     /// Tells the client that the protocol is switched.

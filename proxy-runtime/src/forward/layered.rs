@@ -11,7 +11,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tracing::debug;
 
 use super::exchange_plan::ExchangePlan;
-use super::pipeline::{Routed, finish};
+use super::filtering::AppliedFilters;
+use super::pipeline::{Rest, Routed, finish};
 use super::plan;
 use super::recycled::{self, Kind};
 use super::response as answer;
@@ -136,7 +137,7 @@ impl Layered {
     fn pass_on(&self, response: &mut Response<ProxyBody>, mut recorder: OpenRecorder) {
         recorder.responded(response.status());
         let told = response.extensions().get::<ExchangeInfo>();
-        let error = told.and_then(ExchangeInfo::error);
+        let error = told.and_then(|info| info.error);
         if told.is_none() {
             recorder.replied(Cause::of_reply(response.status()));
         }
@@ -240,22 +241,37 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
         head = HttpHead::new(&parts);
     }
     let classes = head.classes();
-    if upgrade.is_none() {
+    let is_empty = body.is_end_stream();
+    let open = |context: &RouteContext, parts: &Parts| {
+        let (attempts, metrics) = (context.attempts(), context.service().shared().metrics());
+        ExchangeRecorder::of_attempt(attempts, metrics, &parts.method, parts.version)
+    };
+    let Some(upgrade) = upgrade else {
         let (service, generation) = (context.service(), context.generation());
         let route = (context.index(), context.assigned());
-        let plan = ExchangePlan::of(service, generation, route, &head, &body);
-        if let Some(plan) = plan {
-            let origin = context.into_origin();
-            return RouteFuture::exchange(plan.begin(origin, parts, body));
-        }
-    }
+        let rejected = match ExchangePlan::of(service, generation, route, &head, is_empty) {
+            Ok(plan) => {
+                let origin = context.into_origin();
+                return RouteFuture::exchange(plan.begin(origin, parts, body));
+            }
+            Err(rejected) => rejected,
+        };
+        return RouteFuture::unfailing(move || async move {
+            let recorder = open(&context, &parts);
+            let head = HttpHead::of_classes(&parts, classes);
+            let routed = Routed {
+                service: context.service(),
+                generation: context.generation(),
+                index: context.index(),
+                assigned: context.assigned(),
+                head: &head,
+                started: context.started(),
+            };
+            routed.reject(rejected, &mut AppliedFilters::default(), recorder)
+        });
+    };
     RouteFuture::unfailing(move || async move {
-        let recorder = ExchangeRecorder::of_attempt(
-            context.attempts(),
-            context.service().shared().metrics(),
-            &parts.method,
-            parts.version,
-        );
+        let recorder = open(&context, &parts);
         let head = HttpHead::of_classes(&parts, classes);
         let routed = Routed {
             service: context.service(),
@@ -265,7 +281,9 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
             head: &head,
             started: context.started(),
         };
-        let response = routed.respond(body, upgrade, recorder).await;
+        let response = routed
+            .respond(Rest::Switch(upgrade, is_empty), recorder)
+            .await;
         recycled::release(Kind::Request, parts.headers, parts.extensions);
         response
     })

@@ -11,7 +11,7 @@ use proxy_model::compiled::{ClusterIndex, Route, RouteIndex};
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::exchange_plan::{ExchangePlan, RequestOrigin};
+use super::exchange_plan::{ExchangePlan, Rejected, RequestOrigin};
 use super::filtering::AppliedFilters;
 use super::handshake::Handshake;
 use super::layered::{Layered, validate};
@@ -32,13 +32,14 @@ use crate::head::HeaderMutations;
 use crate::head::{HttpHead, put_in_place};
 use crate::layer::ProxyRequestBody;
 use crate::observe::targets;
+use crate::policy::{self, RoutePolicies};
+use crate::progress::{after, within};
 use crate::proxy::FoundRoute;
 use crate::proxy::ProxyService;
 use crate::response::ExchangeRecorder;
 use crate::response::OpenRecorder;
 use crate::response::ProxyBody;
 use crate::state::{Generation, RouteState};
-use crate::transform::apply_to_own_response;
 
 /// Forwards one request. Whatever goes wrong becomes a response.
 pub(super) fn forward<B>(
@@ -101,18 +102,43 @@ where
         None => HttpHead::new(&parts),
     };
     let classes = head.classes();
-    if upgrade.is_none()
-        && let Some(plan) = ExchangePlan::of(service, &generation, (index, None), &head, &body)
-    {
-        let origin = RequestOrigin {
-            service: service.clone(),
-            generation,
-            attempts: None,
-            arrived: None,
+    let is_empty = body.is_end_stream();
+    let rest = 'rest: {
+        if let Some(upgrade) = upgrade {
+            break 'rest Rest::Switch(upgrade, is_empty);
+        }
+        let plan = ExchangePlan::of(service, &generation, (index, None), &head, is_empty);
+        let rejected = match plan {
+            Ok(plan) => {
+                let origin = RequestOrigin {
+                    service: service.clone(),
+                    generation,
+                    attempts: None,
+                    arrived: None,
+                };
+                let body = ProxyRequestBody::new(body);
+                return ResponseFuture::exchange(plan.begin(origin, parts, body));
+            }
+            Err(rejected) => rejected,
         };
-        let body = ProxyRequestBody::new(body);
-        return ResponseFuture::exchange(plan.begin(origin, parts, body));
-    }
+        // Policies are asked before, and may wait.
+        if extensions.is_some_and(|extensions| extensions.policies().is_some()) {
+            break 'rest Rest::Reject(rejected);
+        }
+        let mut recorder = open(&parts, Some(route));
+        recorder.routed(route.id(), state.metrics());
+        let routed = Routed {
+            service,
+            generation: &generation,
+            index,
+            assigned: None,
+            head: &head,
+            started: recorder.started(),
+        };
+        let response = routed.reject(rejected, &mut AppliedFilters::default(), recorder);
+        recycled::release(Kind::Request, parts.headers, parts.extensions);
+        return ResponseFuture::known(response);
+    };
     let mut recorder = open(&parts, Some(route));
     recorder.routed(route.id(), state.metrics());
     let service = service.clone();
@@ -127,7 +153,7 @@ where
             head: &head,
             started,
         };
-        let response = routed.respond(body, upgrade, recorder).await;
+        let response = routed.respond(rest, recorder).await;
         recycled::release(Kind::Request, parts.headers, parts.extensions);
         response
     })
@@ -153,72 +179,119 @@ enum RequestDecision {
     Reply(Box<Response<ProxyBody>>),
 }
 
+/// What is left to do with a request that the exchange does not forward.
+pub(super) enum Rest {
+    /// It wishes for another protocol. True: it is known to have no body.
+    Switch(Box<Upgrade>, bool),
+    Reject(Rejected),
+}
+
 impl<'a> Routed<'a> {
-    /// Forwards the request to where the route leads.
-    pub(super) async fn respond<B>(
+    /// Responds to a request that the exchange does not forward, once the route's policies let it pass.
+    pub(super) async fn respond(
         &self,
-        body: B,
-        upgrade: Option<Box<Upgrade>>,
+        rest: Rest,
         mut recorder: OpenRecorder,
-    ) -> Response<ProxyBody>
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
-        if self.route().target().is_reply() {
-            return self.reply(recorder);
-        }
-        let sending = match self.sending(upgrade.as_deref(), body.is_end_stream(), &mut recorder) {
-            Ok(sending) => sending,
-            Err(error) => return self.fail(&error, &mut AppliedFilters::default(), recorder),
+    ) -> Response<ProxyBody> {
+        let route = self.route();
+        let mut changes = (AppliedFilters::default(), HeaderMutations::default());
+        let Some(policies) = self.policies() else {
+            return self.go_on(rest, changes, recorder).await;
         };
-        let is_traced = recorder.count().trace().is_some();
-        if upgrade.is_some() || self.filters().is_some() || is_traced {
-            // Boxed, so that the others have no room for it.
-            return Box::pin(self.respond_filtered(sending, (body, upgrade), recorder)).await;
+        let (filtering, edits) = &mut changes;
+        if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
+            return self.fail(&error, filtering, recorder);
         }
-        let mut filtering = AppliedFilters::default();
-        let mut response = Response::new(ProxyBody::empty());
-        let ended = self.exchange(
-            &sending,
-            (body, None),
-            &mut recorder,
-            &mut filtering,
-            &mut response,
-        );
-        match ended.await {
-            Ok(_) => finish(response, recorder, None),
-            Err(error) => self.fail(&error, &mut filtering, recorder),
+        let due = route.timeout().map(|wait| after(self.started, wait));
+        let judging = policy::judge_http(policies, route, self.head, edits);
+        // Boxed, so that the others have no room for it.
+        let judged = Box::pin(within(due, judging)).await;
+        filtering.note(edits.take_notes());
+        let held = edits.take_held();
+        let mut response = match judged {
+            Err(error) => self.fail(&error, filtering, recorder),
+            Ok(Some(reply)) => {
+                recorder.replied(Cause::of_reply(reply.status()));
+                let response = reply.into_response().map(ProxyBody::text);
+                finish(
+                    filtering.shown(response, route.transforms()),
+                    recorder,
+                    None,
+                )
+            }
+            Ok(None) => self.go_on(rest, changes, recorder).await,
+        };
+        if !held.is_empty() {
+            response.body_mut().on_end(move |_| drop(held));
+        }
+        response
+    }
+
+    async fn go_on(
+        &self,
+        rest: Rest,
+        (mut filtering, edits): (AppliedFilters<'a>, HeaderMutations),
+        mut recorder: OpenRecorder,
+    ) -> Response<ProxyBody> {
+        let (upgrade, is_empty) = match rest {
+            Rest::Reject(rejected) => return self.reject(rejected, &mut filtering, recorder),
+            Rest::Switch(upgrade, is_empty) => (upgrade, is_empty),
+        };
+        if self.route().target().is_reply() {
+            return self.reply(&mut filtering, recorder);
+        }
+        let sending = match self.sending(&upgrade, is_empty, &mut recorder) {
+            Ok(sending) => sending,
+            Err(error) => return self.fail(&error, &mut filtering, recorder),
+        };
+        // Boxed, so that others have no room for it.
+        Box::pin(self.respond_filtered(sending, upgrade, (filtering, edits), recorder)).await
+    }
+
+    /// The response to a request that the exchange does not forward.
+    #[cold]
+    pub(super) fn reject(
+        &self,
+        rejected: Rejected,
+        filtering: &mut AppliedFilters<'_>,
+        mut recorder: OpenRecorder,
+    ) -> Response<ProxyBody> {
+        let Rejected { cluster, error } = rejected;
+        if let Some(cluster) = cluster {
+            let id = self.generation.snapshot().cluster_at(cluster).id();
+            recorder.assigned(id, self.generation.cluster(cluster));
+        }
+        match error {
+            Some(error) => self.fail(&error, filtering, recorder),
+            None => self.reply(filtering, recorder),
         }
     }
 
     /// Answers a request of a route without a cluster.
-    fn reply(&self, recorder: OpenRecorder) -> Response<ProxyBody> {
+    fn reply(
+        &self,
+        filtering: &mut AppliedFilters<'_>,
+        recorder: OpenRecorder,
+    ) -> Response<ProxyBody> {
         let route = self.route();
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
-            return self.fail(&error, &mut AppliedFilters::default(), recorder);
+            return self.fail(&error, filtering, recorder);
         }
         let unavailable = || answer::own(StatusCode::SERVICE_UNAVAILABLE, None);
-        let mut response = reply(route, self.head).unwrap_or_else(unavailable);
-        let status = response.status();
-        apply_to_own_response(route.transforms(), status, response.headers_mut());
+        let response = reply(route, self.head).unwrap_or_else(unavailable);
+        let response = filtering.shown(response, route.transforms());
         finish(response, recorder, None)
     }
 
-    /// Forwards a request that filters see, or that wishes for another protocol.
-    async fn respond_filtered<B>(
+    /// Shows the request to the filters, and forwards it.
+    async fn respond_filtered(
         &self,
         sending: Sending<'a>,
-        (body, upgrade): (B, Option<Box<Upgrade>>),
+        upgrade: Box<Upgrade>,
+        (mut filtering, mut edits): (AppliedFilters<'a>, HeaderMutations),
         mut recorder: OpenRecorder,
-    ) -> Response<ProxyBody>
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
-        let mut filtering = AppliedFilters::default();
-        let mut edits = HeaderMutations::default();
-        let asked = self.ask(&sending, upgrade.as_deref(), &mut filtering, &mut edits);
+    ) -> Response<ProxyBody> {
+        let asked = self.ask(&sending, &upgrade, &mut filtering, &mut edits);
         let handshake = match asked {
             Ok(RequestDecision::Forward(handshake)) => handshake,
             Ok(RequestDecision::Reply(response)) => {
@@ -240,7 +313,7 @@ impl<'a> Routed<'a> {
         let mut response = Response::new(ProxyBody::empty());
         let ended = self.exchange(
             &sending,
-            (body, upgrade),
+            upgrade,
             &mut recorder,
             &mut filtering,
             &mut response,
@@ -255,7 +328,7 @@ impl<'a> Routed<'a> {
     /// What is to be sent to which cluster, if no filter has a say and no switch is asked for.
     fn sending(
         &self,
-        upgrade: Option<&Upgrade>,
+        upgrade: &Upgrade,
         is_empty: bool,
         recorder: &mut ExchangeRecorder,
     ) -> Result<Sending<'a>, ForwardError> {
@@ -273,8 +346,7 @@ impl<'a> Routed<'a> {
         let state = self.generation.cluster(index);
         recorder.assigned(cluster.id(), state);
         let body_limit = body_limit(self.service.shared().max_request_body(), route);
-        let body_kind =
-            plan::validate(self.head, upgrade.map(Upgrade::wish), body_limit, is_empty)?;
+        plan::validate(self.head, Some(upgrade.wish()), body_limit, is_empty)?;
         Ok(Sending {
             head: self.head,
             route,
@@ -283,8 +355,6 @@ impl<'a> Routed<'a> {
             pool: self.service.pool(),
             handshake: &Handshake::None,
             loop_guard: self.state().loop_guard(),
-            body_kind,
-            body_limit,
             started: self.started,
         })
     }
@@ -293,7 +363,7 @@ impl<'a> Routed<'a> {
     fn ask(
         &self,
         sending: &Sending<'a>,
-        upgrade: Option<&Upgrade>,
+        upgrade: &Upgrade,
         filtering: &mut AppliedFilters<'a>,
         edits: &mut HeaderMutations,
     ) -> Result<RequestDecision, ForwardError> {
@@ -306,8 +376,8 @@ impl<'a> Routed<'a> {
             }
         }
         let upstream = sending.cluster.upstream();
-        let wish = upgrade.map(Upgrade::wish);
-        Handshake::new(wish, self.head.headers(), upstream).map(RequestDecision::Forward)
+        Handshake::new(Some(upgrade.wish()), self.head.headers(), upstream)
+            .map(RequestDecision::Forward)
     }
 
     /// The response to a request that failed.
@@ -337,6 +407,10 @@ impl<'a> Routed<'a> {
 
     pub(super) fn state(&self) -> &'a RouteState {
         self.generation.route(self.index)
+    }
+
+    fn policies(&self) -> Option<&'a dyn RoutePolicies> {
+        self.state().extensions()?.policies()
     }
 
     fn filters(&self) -> Option<&'a Filters> {

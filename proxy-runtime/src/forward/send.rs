@@ -1,34 +1,26 @@
 //! A request from the pick of a destination to the head of its response: the typed path's attempts.
 
 use std::future::poll_fn;
-use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use bytes::Bytes;
-use http::header::EXPECT;
-use http_body::Body;
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Cluster, Destination, DestinationIndex, Route, RouteTarget};
 use tokio::time::Instant;
 
 use super::handshake::Handshake;
 use super::request::{BodyKind, OutgoingHead};
-use crate::BoxError;
 use crate::affinity::{Bond, NewKey};
 use crate::cluster::{ClusterState, Picked};
 use crate::error::ForwardError;
 use crate::exchange::{ConnectContext, pick};
 use crate::head::HttpHead;
-use crate::head::headers;
 use crate::http1::Method;
 use crate::live::InFlight;
 use crate::progress::HeadTimer;
 use crate::progress::SharedProgress;
-use crate::progress::{Continuation, Gate};
-use crate::progress::{End, after};
-use crate::progress::{OutgoingBody, UploadLimits};
+use crate::progress::{End, Stage, after};
 use crate::response::ExchangeRecorder;
 use crate::retry::{self, Attempts};
 use crate::transform::{LoopGuard, sent_method};
@@ -44,31 +36,20 @@ pub(super) struct Sending<'a> {
     pub(super) pool: &'a UpstreamPool,
     pub(super) handshake: &'a Handshake,
     pub(super) loop_guard: Option<&'a LoopGuard>,
-    pub(super) body_kind: BodyKind,
-    /// The largest body, in bytes.
-    pub(super) body_limit: Option<u64>,
     /// The time at which the request began.
     pub(super) started: Instant,
-}
-
-/// The progress of a request, shared by both directions if both of them are there.
-pub(super) enum SharedSending {
-    Not(SharedProgress),
-    Between(Arc<SharedProgress>),
 }
 
 /// An attempt at a destination: a request that was sent, or is about to be.
 pub(super) struct Attempt {
     pub(super) round_trip: RoundTrip,
     pub(super) lease: Lease,
-    pub(super) shared: SharedSending,
+    pub(super) shared: SharedProgress,
     index: DestinationIndex,
     /// The relation of the destination to the affinity key of the request.
     bond: Bond,
     /// The time at which there was a connection.
     connected_at: Instant,
-    /// Knows whether the destination asks for the body, where the client waits for that.
-    continuation: Option<Arc<Continuation>>,
 }
 
 /// A picked destination, and the head that was made for it.
@@ -82,7 +63,7 @@ pub(super) struct Prepared {
 /// The reason why waiting for a response ended without one.
 pub(super) enum SendFailed {
     Expired(End),
-    Sent(Box<SendError>),
+    Sent(SendError),
 }
 
 impl Sending<'_> {
@@ -137,16 +118,11 @@ impl Sending<'_> {
     }
 
     /// The first attempt, over this connection.
-    pub(super) fn attempt<B>(
+    pub(super) fn attempt(
         &self,
         prepared: Prepared,
         mut lease: Lease,
-        body: B,
-    ) -> Result<Attempt, ForwardError>
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
+    ) -> Result<Attempt, ForwardError> {
         let Prepared {
             picked,
             connected_at,
@@ -154,23 +130,13 @@ impl Sending<'_> {
         } = prepared;
         let (index, bond) = (picked.index, picked.bond);
         let progress = self.progress(picked, connected_at);
-        let (shared, body, continuation) = match self.body_kind {
-            BodyKind::Empty => (SharedSending::Not(progress), OutgoingBody::empty(), None),
-            _ => {
-                let progress = Arc::new(progress);
-                let continuation = self.continuation(lease.is_http2());
-                let body = self.body(body, &progress, continuation.as_ref());
-                (SharedSending::Between(progress), body, continuation)
-            }
-        };
         Ok(Attempt {
-            round_trip: self.round_trip(&mut lease, head, body, continuation.as_ref(), &shared)?,
+            round_trip: self.round_trip(&mut lease, head)?,
             lease,
-            shared,
+            shared: progress,
             index,
             bond,
             connected_at,
-            continuation,
         })
     }
 
@@ -178,14 +144,12 @@ impl Sending<'_> {
         &self,
         lease: &mut Lease,
         head: Box<OutgoingHead>,
-        body: OutgoingBody,
-        continuation: Option<&Arc<Continuation>>,
-        shared: &SharedProgress,
     ) -> Result<RoundTrip, ForwardError> {
-        let request = head.into_request((), self.body_kind, lease.is_http2())?;
-        let (head, ()) = request.into_parts();
-        let begun = lease.begin(head, body, continuation.cloned());
-        begun.map_err(|failed| broken(failed.error, shared))
+        let (head, ()) = head
+            .into_request((), BodyKind::Empty, lease.is_http2())?
+            .into_parts();
+        let begun = lease.begin(head);
+        begun.map_err(|failed| broken(failed.error))
     }
 
     /// Makes the head for a destination.
@@ -223,38 +187,25 @@ impl Sending<'_> {
                 index,
                 bond,
                 connected_at,
-                continuation,
                 ..
             } = attempt;
             let place = &self.bound(place, bond);
-            if let Some(error) = shared.upload.failure() {
-                return Err(error);
-            }
             let failure = match failed {
-                SendFailed::Sent(failure) => *failure,
-                SendFailed::Expired(end) => return Err(shared.upload.unanswered(end)),
+                SendFailed::Sent(failure) => failure,
+                SendFailed::Expired(end) => return Err(end.error(Stage::Done)),
             };
-            let SendError {
-                error,
-                body,
-                sent,
-                came,
-            } = failure;
-            // A head can be made again.
-            let body = match self.body_kind {
-                BodyKind::Empty => Some(OutgoingBody::empty()),
-                _ => body,
-            };
+            let SendError { error, sent, came } = failure;
             let attempted = retry::Failed {
                 over: lease.over(),
                 sent,
                 came,
                 is_idempotent: self.is_idempotent(),
-                is_whole: body.is_some(),
+                // A head can be made again.
+                is_whole: true,
             };
             let next = place.next(index, attempted, self.head, attempts, recorder);
-            let (Some(next), Some(mut body)) = (next, body) else {
-                return Err(broken(error, &shared));
+            let Some(next) = next else {
+                return Err(broken(error));
             };
             let connection = (lease, connected_at);
             let reconnecting =
@@ -268,13 +219,11 @@ impl Sending<'_> {
                 }
                 Some(picked) => {
                     let at = (picked.index, picked.bond);
-                    let progress = self.progress(picked, connected_at);
-                    (at, shared.moved(progress, &mut body))
+                    (at, self.progress(picked, connected_at))
                 }
             };
             let head = self.make(self.destination(index), recorder)?;
-            let round_trip =
-                self.round_trip(&mut lease, head, body, continuation.as_ref(), &shared)?;
+            let round_trip = self.round_trip(&mut lease, head)?;
             attempt = Attempt {
                 round_trip,
                 lease,
@@ -282,7 +231,6 @@ impl Sending<'_> {
                 index,
                 bond,
                 connected_at,
-                continuation,
             };
             match attempt.answered(place.due).await {
                 Ok(answer) => return Ok((answer, attempt)),
@@ -298,7 +246,7 @@ impl Sending<'_> {
             state: self.state,
             pool: self.pool,
             switch: self.handshake.protocols(),
-            is_careful: !self.is_idempotent() || self.body_kind != BodyKind::Empty,
+            is_careful: !self.is_idempotent(),
             is_bound: false,
             due: self.due(),
         }
@@ -349,35 +297,6 @@ impl Sending<'_> {
     fn destination(&self, index: DestinationIndex) -> &Destination {
         &self.cluster.destinations()[index.0 as usize]
     }
-
-    /// Returns whether the destination has to ask for the body first. Not in HTTP/2, which needs no asking: a
-    /// destination that does not want the body resets the stream.
-    fn continuation(&self, is_http2: bool) -> Option<Arc<Continuation>> {
-        let asks = !is_http2 && headers::has_token(self.head.headers(), &EXPECT, "100-continue");
-        asks.then(Arc::default)
-    }
-
-    fn body<B>(
-        &self,
-        body: B,
-        progress: &Arc<SharedProgress>,
-        continuation: Option<&Arc<Continuation>>,
-    ) -> OutgoingBody
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
-        let promised = match self.body_kind {
-            BodyKind::Length(length) => Some(length),
-            BodyKind::Empty | BodyKind::Stream => None,
-        };
-        let limits = UploadLimits {
-            promised,
-            allowed: self.body_limit,
-            gate: continuation.map(|asked| Gate::new(asked, self.pool.options().continue_timeout)),
-        };
-        OutgoingBody::new(body, progress, limits)
-    }
 }
 
 impl Attempt {
@@ -409,48 +328,14 @@ impl Attempt {
 }
 
 /// Makes the error of a request that was sent and has no response.
-pub(super) fn broken(error: ExchangeError, progress: &SharedProgress) -> ForwardError {
+pub(super) fn broken(error: ExchangeError) -> ForwardError {
     let end = match error.is_malformed_response() {
         true => End::Malformed,
         false => End::Closed,
     };
-    let mut failed = progress.upload.unanswered(end);
-    if let Some(cause) = error.cause()
-        && progress.upload.failure().is_none()
-    {
+    let mut failed = end.error(Stage::Done);
+    if let Some(cause) = error.cause() {
         failed = failed.because(cause);
     }
     failed.with_source(error)
-}
-
-impl SharedSending {
-    pub(super) fn into_arc(self) -> Arc<SharedProgress> {
-        match self {
-            Self::Not(progress) => Arc::new(progress),
-            Self::Between(progress) => progress,
-        }
-    }
-
-    /// The same at another destination, for a body of which nothing was sent.
-    fn moved(self, progress: SharedProgress, body: &mut OutgoingBody) -> Self {
-        match self {
-            Self::Not(_) => Self::Not(progress),
-            Self::Between(_) => {
-                let progress = Arc::new(progress);
-                body.move_to(&progress);
-                Self::Between(progress)
-            }
-        }
-    }
-}
-
-impl Deref for SharedSending {
-    type Target = SharedProgress;
-
-    fn deref(&self) -> &SharedProgress {
-        match self {
-            Self::Not(progress) => progress,
-            Self::Between(progress) => progress,
-        }
-    }
 }

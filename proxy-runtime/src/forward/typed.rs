@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
 
@@ -32,18 +32,6 @@ pub(crate) struct TypedRequest<'a> {
     pub(crate) remote: Option<FieldValue<'a>>,
 }
 
-/// The target as it was received, if all that is to be done with a head is what [`TypedRequest`] does. What is rare or strange
-/// is not: `CONNECT` and `TRACE`, `Expect`, fields that `Connection` takes along, and what is no target of HTTP/1.1.
-pub(crate) fn written_target<'a>(head: &'a HttpHead<'_>) -> Option<OutgoingTarget<'a>> {
-    let classes = head.classes();
-    let is_plain = !matches!(*head.method_value(), Method::CONNECT | Method::TRACE)
-        && !classes.contains(FieldClass::Expect)
-        && head.authority_str().is_ascii()
-        && head.path() != "*"
-        && !(classes.contains(FieldClass::Connection) && takes_along(head.headers()));
-    is_plain.then(|| target(head)).flatten()
-}
-
 /// Whether `Connection` names a field that is there and would be sent on otherwise (RFC 9110 section 7.6.1).
 fn takes_along(fields: &HeaderMap) -> bool {
     let mut lines = fields.get_all(CONNECTION).iter();
@@ -54,6 +42,14 @@ fn takes_along(fields: &HeaderMap) -> bool {
                 && HeaderName::from_bytes(option).is_ok_and(|name| fields.contains_key(name))
         })
     })
+}
+
+/// The fields but for those that `Connection` names.
+#[cold]
+fn without_named(fields: &HeaderMap) -> HeaderMap {
+    let mut fields = fields.clone();
+    headers::strip_named(&mut fields);
+    fields
 }
 
 /// How a body is framed in HTTP/1.1.
@@ -133,7 +129,12 @@ impl TypedRequest<'_> {
             is_https: head.is_https(),
         };
         let copied = plan.request_copy.copied();
-        let fields = head.headers();
+        let stripped;
+        let mut fields = head.headers();
+        if head.classes().contains(FieldClass::Connection) && takes_along(fields) {
+            stripped = without_named(fields);
+            fields = &stripped;
+        }
         let changed = Changed {
             route: self.route,
             head,

@@ -1,6 +1,6 @@
 //! The health of one destination.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -159,6 +159,8 @@ impl HealthState {
 #[derive(Debug, Default)]
 pub(crate) struct PassiveHealth {
     shown: ShownHealth,
+    /// True if the log says that the destination is unhealthy.
+    reported: AtomicBool,
     judged: Mutex<Judged>,
 }
 
@@ -203,6 +205,16 @@ impl PassiveHealth {
         judged.change = Some((Timestamp::now(), reason()));
         self.shown.set(health);
         true
+    }
+
+    /// Notes that the log says that the destination is unhealthy.
+    pub(crate) fn note_reported(&self) {
+        self.reported.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true once for each such note.
+    pub(crate) fn take_reported(&self) -> bool {
+        self.reported.swap(false, Ordering::Relaxed)
     }
 
     fn reactivate(&self, now: Instant) -> Option<Instant> {

@@ -401,6 +401,27 @@ mod tests {
         }
     }
 
+    /// A key of session affinity in such a header would not arrive, or would break the message.
+    #[test]
+    fn names_with_a_class_carry_no_affinity_key() {
+        let problems = |name: &str| {
+            let config = serde_json::json!({ "Clusters": { "c": { "SessionAffinity": {
+                "Enabled": true, "Policy": "CustomHeader", "AffinityKeyName": name } } } });
+            let config = serde_json::from_value::<proxy_model::config::ProxyConfig>(config);
+            let options = proxy_model::CompileOptions::default();
+            let compiled = proxy_model::Snapshot::compile(config.unwrap(), &options);
+            compiled.map_or_else(|problems| problems.to_string(), |_| String::new())
+        };
+        for (name, _) in NAMES {
+            for name in [name.to_owned(), name.to_lowercase()] {
+                assert!(problems(&name).contains("AffinityKeyName"), "{name}");
+            }
+        }
+        for name in ["X-Affinity", "X-Forwarded", "X-Real-IPs", "Contents"] {
+            assert_eq!(problems(name), "", "{name}");
+        }
+    }
+
     #[test]
     fn names_that_differ_in_a_letter_have_none() {
         for (name, class) in NAMES {

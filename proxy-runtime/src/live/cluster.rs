@@ -3,7 +3,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::observe::{ClusterMetrics, OwnLine};
+use log_sink::Seldom;
+
+use crate::observe::{ClusterMetrics, LOG_PAUSE, OwnLine};
 
 /// Identifies the connection settings of a cluster for the life of the process. A reload that
 /// changes the settings creates a new key, so that pools do not use connections of the old ones.
@@ -30,6 +32,24 @@ pub(crate) struct ClusterLive {
     /// policies take none.
     cursor: OnceLock<Box<OwnLine<AtomicU64>>>,
     metrics: ClusterMetrics,
+    /// Made for the first line.
+    passive_log: OnceLock<Box<PassiveLog>>,
+}
+
+/// The limits of what the passive check of a cluster logs. Other clusters have their own.
+#[derive(Debug)]
+pub(super) struct PassiveLog {
+    pub(super) unhealthy: Seldom,
+    pub(super) panics: Seldom,
+}
+
+impl Default for PassiveLog {
+    fn default() -> Self {
+        Self {
+            unhealthy: Seldom::new(LOG_PAUSE),
+            panics: Seldom::new(LOG_PAUSE),
+        }
+    }
 }
 
 impl ClusterLive {
@@ -41,6 +61,10 @@ impl ClusterLive {
     /// The metrics of the cluster.
     pub(crate) fn metrics(&self) -> &ClusterMetrics {
         &self.metrics
+    }
+
+    pub(super) fn passive_log(&self) -> &PassiveLog {
+        self.passive_log.get_or_init(Box::default)
     }
 
     /// Takes the next turn: 0, 1, 2 …; wraps around at the end of `u64`.

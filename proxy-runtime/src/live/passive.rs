@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use log_sink::Seldom;
 use proxy_model::compiled::{Cluster, PassiveCheck};
 use proxy_model::{ClusterId, Problem};
 use tokio::time::Instant;
@@ -16,7 +15,7 @@ use crate::error::ForwardErrorKind;
 use crate::health::{
     Forwarded, Health, PassiveHealthPolicy, PassivePolicies, is_failure, time_out,
 };
-use crate::observe::{LOG_PAUSE, targets};
+use crate::observe::targets;
 
 /// The passive check of one cluster in one generation, which is told of each request at its end.
 pub(crate) struct PassiveRule {
@@ -101,29 +100,40 @@ impl PassiveRule {
             return;
         }
         self.live.health_changed();
-        // A verdict may change with each request while all destinations are in use.
-        static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
-        if health == Health::Unhealthy
-            && let Some(left_out) = SELDOM.pass()
-        {
-            tracing::warn!(
+        match health {
+            Health::Unhealthy => self.report_unhealthy(destination, request),
+            Health::Healthy if passive.take_reported() => tracing::info!(
                 target: targets::HEALTH,
                 cluster = %self.cluster,
                 destination = %destination.id(),
-                requests = request.requests,
-                failures = request.failures,
-                error = request.error.map(ForwardErrorKind::as_str),
-                reactivation = ?self.reactivation,
-                left_out,
-                "a destination is unhealthy by its passive check",
-            );
+                "a destination is healthy again by its passive check",
+            ),
+            Health::Healthy | Health::Unknown => {}
         }
+    }
+
+    fn report_unhealthy(&self, destination: &DestinationState, request: &Forwarded<'_>) {
+        // A verdict may change with each request while all destinations are in use.
+        let Some(left_out) = self.live.passive_log().unhealthy.pass() else {
+            return;
+        };
+        destination.health().passive_state().note_reported();
+        tracing::warn!(
+            target: targets::HEALTH,
+            cluster = %self.cluster,
+            destination = %destination.id(),
+            requests = request.requests,
+            failures = request.failures,
+            error = request.error.map(ForwardErrorKind::as_str),
+            reactivation = ?self.reactivation,
+            left_out,
+            "a destination is unhealthy by its passive check",
+        );
     }
 
     #[cold]
     fn panicked(&self, message: &str) {
-        static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
-        if let Some(left_out) = SELDOM.pass() {
+        if let Some(left_out) = self.live.passive_log().panics.pass() {
             tracing::error!(
                 target: targets::HEALTH,
                 policy = self.check.policy(),

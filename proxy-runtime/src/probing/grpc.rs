@@ -2,15 +2,17 @@
 
 use http::StatusCode;
 #[cfg(feature = "http2")]
-use http::{Method, Request, Uri, Version};
+use http::uri::InvalidUri;
 use proxy_model::compiled::{Cluster, Destination};
 
 #[cfg(feature = "http2")]
 use super::upstream_probe::AGENT;
 use crate::health::ProbeError;
 #[cfg(feature = "http2")]
-use crate::progress::OutgoingBody;
+use crate::http1::Method;
 use crate::upstream::Upstreams;
+#[cfg(feature = "http2")]
+use crate::upstream::{OwnRequest, OwnResponse};
 
 /// Most bytes of a response that are looked at: a message has 2 and a prefix of 5.
 #[cfg(feature = "http2")]
@@ -28,7 +30,12 @@ pub(super) async fn probe(
     let request =
         request(destination, service).map_err(|error| ProbeError::NoAnswer(error.into()))?;
     let call = upstreams.call_once(cluster.id(), address, cluster.upstream(), request, MOST);
-    let (status, fields, content) = call.await.map_err(ProbeError::NoAnswer)?;
+    let response = call.await.map_err(ProbeError::NoAnswer)?;
+    let OwnResponse {
+        status,
+        fields,
+        content,
+    } = response;
     if status != StatusCode::OK {
         return Ok(status);
     }
@@ -68,22 +75,13 @@ pub(super) async fn probe(
 }
 
 #[cfg(feature = "http2")]
-fn request(destination: &Destination, service: &str) -> Result<Request<OutgoingBody>, http::Error> {
+fn request(destination: &Destination, service: &str) -> Result<OwnRequest, InvalidUri> {
     let address = destination.health_address();
     let authority = destination.host().unwrap_or_else(|| address.authority());
-    let uri = Uri::builder()
-        .scheme(address.scheme().as_str())
-        .authority(authority.as_bytes())
-        .path_and_query("/grpc.health.v1.Health/Check")
-        .build()?;
-    Request::builder()
-        .method(Method::POST)
-        .version(Version::HTTP_2)
-        .uri(uri)
-        .header("user-agent", AGENT)
-        .header("content-type", "application/grpc")
-        .header("te", "trailers")
-        .body(OutgoingBody::whole(message(service).into()))
+    let target = "/grpc.health.v1.Health/Check".to_owned();
+    let lines =
+        format!("User-Agent: {AGENT}\r\nContent-Type: application/grpc\r\nTE: trailers\r\n");
+    OwnRequest::new(Method::Post, target, authority, &lines, &message(service))
 }
 
 /// A `HealthCheckRequest` with the prefix of gRPC.

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use http::header::{HOST, USER_AGENT};
-use http::{Method, Request, StatusCode, Uri, Version};
+use http::StatusCode;
+use http::uri::InvalidUri;
 use proxy_model::compiled::{ActiveCheck, Cluster, Destination, ProbeKind};
 use proxy_model::transform::path_and_query;
 
 use super::grpc;
 use crate::health::{Probe, ProbeError};
-use crate::progress::OutgoingBody;
-use crate::upstream::Upstreams;
+use crate::http1::Method;
+use crate::upstream::{OwnRequest, Upstreams};
 
 /// The `User-Agent` of probes.
 pub(super) const AGENT: &str = concat!(
@@ -52,7 +52,8 @@ impl Probe for UpstreamProbe {
                 return grpc::probe(&self.0, cluster, destination, service).await;
             }
         }
-        let request = |http2| request(cluster.active_check(), destination, http2);
+        let request = request(cluster.active_check(), destination);
+        let request = request.map_err(|error| ProbeError::NoAnswer(error.into()))?;
         self.0
             .send_once(cluster.id(), address, cluster.upstream(), request)
             .await
@@ -63,26 +64,12 @@ impl Probe for UpstreamProbe {
 fn request(
     check: Option<&ActiveCheck>,
     destination: &Destination,
-    http2: bool,
-) -> Result<Request<OutgoingBody>, http::Error> {
+) -> Result<OwnRequest, InvalidUri> {
     let target = target(check, destination);
     let address = destination.health_address();
     let authority = destination.host().unwrap_or_else(|| address.authority());
-    let request = Request::builder()
-        .method(Method::GET)
-        .header(USER_AGENT, AGENT);
-    let request = if http2 {
-        // HTTP/2 takes the authority from the URI; HTTP/1.1 needs `Host`.
-        let uri = Uri::builder()
-            .scheme(address.scheme().as_str())
-            .authority(authority.as_bytes())
-            .path_and_query(target)
-            .build()?;
-        request.version(Version::HTTP_2).uri(uri)
-    } else {
-        request.uri(target).header(HOST, authority)
-    };
-    request.body(OutgoingBody::empty())
+    let agent = format!("User-Agent: {AGENT}\r\n");
+    OwnRequest::new(Method::Get, target, authority, &agent, b"")
 }
 
 /// Path and query of the probe.
@@ -97,15 +84,15 @@ mod tests {
     use super::*;
     use crate::fixtures::snapshot;
 
-    /// The requests, in HTTP/1.1 and HTTP/2, for a destination and a check with these settings.
-    fn requests(destination: &str, check: &str) -> [Request<OutgoingBody>; 2] {
+    /// The request for a destination and a check with these settings.
+    fn asked(destination: &str, check: &str) -> String {
         let snapshot = snapshot(&format!(
             r#"{{"Clusters":{{"c":{{"HealthCheck":{{"Active":{{"Enabled":true{check}}}}},
                 "Destinations":{{"d":{{{destination}}}}}}}}}}}"#
         ));
         let cluster = &snapshot.clusters()[0];
-        let request = |http2| request(cluster.active_check(), &cluster.destinations()[0], http2);
-        [request(false).unwrap(), request(true).unwrap()]
+        let request = request(cluster.active_check(), &cluster.destinations()[0]);
+        String::from_utf8(request.unwrap().text).unwrap()
     }
 
     #[test]
@@ -171,23 +158,20 @@ mod tests {
                 "https://localhost:10000/",
             ),
         ] {
-            let [http1, http2] = requests(&destination, check);
-            assert_eq!(http2.uri(), expected, "{case}");
-            let host = http1.headers()[HOST].to_str().unwrap();
-            assert_eq!(format!("https://{host}{}", http1.uri()), expected, "{case}");
+            let asked = asked(&destination, check);
+            let mut lines = asked.lines();
+            let target = lines.next().and_then(|line| line.split(' ').nth(1));
+            let host = lines.next().and_then(|line| line.strip_prefix("Host: "));
+            let url = format!("https://{}{}", host.unwrap(), target.unwrap());
+            assert_eq!(url, expected, "{case}");
         }
     }
 
     #[test]
     fn the_host_of_the_destination_is_sent() {
-        let [http1, http2] = requests(
-            r#""Address":"http://10.0.0.1:81/","Host":"orders.example""#,
-            "",
-        );
-        assert_eq!(http1.headers()[HOST], "orders.example");
-        assert_eq!(http2.uri(), "http://orders.example/");
-        assert!(http2.headers().get(HOST).is_none());
-        let agent = http1.headers()[USER_AGENT].to_str().unwrap();
-        assert!(agent.starts_with("proxy-runtime/"), "{agent}");
+        let destination = r#""Address":"http://10.0.0.1:81/","Host":"orders.example""#;
+        let expected = "GET / HTTP/1.1\r\nHost: orders.example\r\nUser-Agent: proxy-runtime/";
+        let asked = asked(destination, "");
+        assert!(asked.starts_with(expected), "{asked}");
     }
 }

@@ -6,7 +6,6 @@ pub(crate) mod alarm;
     expect(dead_code, reason = "for the clients of a server")
 )]
 mod client_read_limit;
-mod continuation;
 #[cfg_attr(
     not(feature = "server"),
     expect(dead_code, unreachable_pub, reason = "for the clients of a server")
@@ -14,7 +13,6 @@ mod continuation;
 mod data_rate;
 mod deadlines;
 mod end;
-mod outgoing_body;
 mod pace;
 #[cfg_attr(
     not(feature = "server"),
@@ -25,14 +23,12 @@ mod shared_progress;
 mod timeout;
 
 pub(crate) use self::client_read_limit::ClientReadLimit;
-pub(crate) use self::continuation::{Continuation, Gate};
 #[cfg(feature = "server")]
 pub use self::data_rate::DataRate;
 #[cfg(not(feature = "server"))]
 pub(crate) use self::data_rate::DataRate;
 pub(crate) use self::deadlines::{Deadlines, after, within};
 pub(crate) use self::end::{End, Stage};
-pub(crate) use self::outgoing_body::{OutgoingBody, UploadError, UploadLimits};
 pub(crate) use self::pace::Pace;
 pub(crate) use self::read_timeout::ClientReadTimeout;
 pub(crate) use self::shared_progress::SharedProgress;

@@ -1,6 +1,5 @@
 //! The body of a response as it comes from a destination.
 
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -73,10 +72,7 @@ impl ResponseDownload {
                 self.first = first;
                 Ok(())
             }
-            Err(kind) => {
-                let upload = self.progress.upload.failure();
-                Err(upload.unwrap_or_else(|| ForwardError::new(kind, StatusCode::BAD_GATEWAY)))
-            }
+            Err(kind) => Err(ForwardError::new(kind, StatusCode::BAD_GATEWAY)),
         }
     }
 
@@ -177,12 +173,7 @@ impl ResponseDownload {
         let Some(DownloadSource { incoming, lease }) = self.source.take() else {
             return;
         };
-        // A destination that did not ask for the body may still wait for it: only closing the connection tells it that
-        // none will come.
-        if self.progress.upload.stage() != Stage::Continue {
-            let progress = &self.progress;
-            lease.finish(incoming, || expired(Arc::clone(progress)));
-        }
+        lease.finish(&incoming);
     }
 
     /// The response is given up.
@@ -191,7 +182,7 @@ impl ResponseDownload {
     }
 
     fn broken(&mut self, end: End, reason: &dyn std::fmt::Display) -> ForwardErrorKind {
-        let kind = self.progress.upload.cut(end);
+        let (kind, _) = end.verdict(Stage::Done, false);
         self.cancel();
         debug!(
             target: targets::REQUEST,
@@ -211,11 +202,4 @@ impl Drop for ResponseDownload {
             false => self.cancel(),
         }
     }
-}
-
-/// Ends when nothing has happened on an exchange for too long. Returns whether the upload waits for the destination.
-async fn expired(progress: Arc<SharedProgress>) -> bool {
-    let mut idle = IdleTimer::default();
-    poll_fn(|cx| idle.poll_expired(cx, &progress.activity)).await;
-    progress.upload.stage() == Stage::Destination
 }

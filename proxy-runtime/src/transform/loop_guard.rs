@@ -27,7 +27,16 @@ pub(crate) struct LoopGuard {
 impl LoopGuard {
     /// A guard with a member that no other has.
     pub(crate) fn new() -> Self {
-        let member = format!("proxy-{:016x}", fastrand::u64(..));
+        Self::with_number(fastrand::u64(..))
+    }
+
+    /// A guard for explanations without a running proxy, with a number that stands for any.
+    pub(crate) fn unnumbered() -> Self {
+        Self::with_number(0)
+    }
+
+    fn with_number(number: u64) -> Self {
+        let member = format!("proxy-{number:016x}");
         Self {
             line: format!("\r\nCDN-Loop: {member}").into_bytes().into(),
             unchanged: OnceLock::new(),

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::http1::Http1Error;
 use super::web_proxy::WebProxyError;
 use crate::error::is_of_machine;
-use crate::progress::OutgoingBody;
 use crate::retry::{Came, Sent};
 
 /// The reason why no connection to a destination is available. No byte of a request was sent.
@@ -94,53 +93,45 @@ impl ExchangeError {
 #[derive(Debug)]
 pub(crate) struct SendError {
     pub(crate) error: ExchangeError,
-    /// The body, if it is complete, for a retry.
-    pub(crate) body: Option<OutgoingBody>,
     pub(crate) sent: Sent,
     pub(crate) came: Came,
 }
 
 impl SendError {
     /// The error for a request that cannot be sent, or a response that is not one to it. No retry is possible.
-    pub(super) fn fatal(error: Http1Error) -> Box<Self> {
-        Box::new(Self {
+    pub(super) fn fatal(error: Http1Error) -> Self {
+        Self {
             error: ExchangeError::Http1(error),
-            body: None,
             sent: Sent::Something,
             came: Came::Something,
-        })
+        }
     }
 
-    /// The error for a request on an HTTP/2 connection that accepts none. `unsent` is the body if nothing was sent;
-    /// otherwise the destination may have processed the request.
+    /// The error for a request on an HTTP/2 connection that accepts none. If something was `sent`, the destination may
+    /// have processed the request.
     #[cfg(feature = "http2")]
-    pub(super) fn not_allowed(unsent: Option<OutgoingBody>) -> Box<Self> {
-        Box::new(Self {
+    pub(super) fn not_allowed(sent: Sent) -> Self {
+        Self {
             error: ExchangeError::NotAllowed,
-            sent: match unsent {
-                Some(_) => Sent::Nothing,
-                None => Sent::Something,
-            },
+            sent,
             came: Came::Nothing,
-            body: unsent,
-        })
+        }
     }
 
     /// The error for a request of which nothing was sent, because its HTTP/2 connection accepts no more.
     #[cfg(feature = "http2")]
-    pub(super) fn unsent(error: h2::Error, body: OutgoingBody) -> Box<Self> {
+    pub(super) fn unsent(error: h2::Error) -> Self {
         // A destination that drains its connections says so as soon as they are open.
         let is_draining = error.is_go_away() && error.is_remote();
         let came = match is_draining && error.reason() == Some(h2::Reason::NO_ERROR) {
             true => Came::Unprocessed,
             false => Came::Nothing,
         };
-        Box::new(Self {
+        Self {
             error: ExchangeError::Http2(error),
-            body: Some(body),
             sent: Sent::Nothing,
             came,
-        })
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use super::http2::Http2Body;
 /// The body of a response, which is read over the [`Lease`](super::Lease) that the request was sent over.
 #[derive(Debug)]
 pub(crate) enum IncomingBody {
-    Http1(Http1Body),
+    /// True if the destination keeps the connection open behind it.
+    Http1(Http1Body, bool),
     #[cfg(feature = "http2")]
     Http2(Http2Body),
 }
@@ -22,7 +23,7 @@ impl IncomingBody {
     /// Returns true if the whole body was read, as far as known without polling.
     pub(crate) fn is_end_stream(&self) -> bool {
         match self {
-            Self::Http1(body) => body.has_ended(),
+            Self::Http1(body, _) => body.has_ended(),
             #[cfg(feature = "http2")]
             Self::Http2(body) => body.is_end_stream(),
         }
@@ -31,7 +32,7 @@ impl IncomingBody {
     /// Bytes that may have come and were not asked for.
     pub(crate) fn behind(&self) -> u64 {
         match self {
-            Self::Http1(_) => 0,
+            Self::Http1(..) => 0,
             #[cfg(feature = "http2")]
             Self::Http2(_) => u64::from(super::http2::STREAM_WINDOW),
         }
@@ -43,7 +44,7 @@ impl IncomingBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ExchangeError>>> {
         match self {
-            Self::Http1(body) => match connection {
+            Self::Http1(body, _) => match connection {
                 Some(connection) => body
                     .poll_frame(connection, cx)
                     .map(|next| next.map(|frame| frame.map_err(ExchangeError::Http1))),

@@ -3,18 +3,20 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-#[cfg(any(feature = "tls", test))]
+#[cfg(any(feature = "tls", feature = "http2", test))]
 use std::pin::pin;
 use std::sync::Weak;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 use socket2::SockRef;
-#[cfg(any(feature = "tls", test))]
+#[cfg(any(feature = "tls", feature = "http2", test))]
 use tokio::io::AsyncReadExt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::destination::DestinationPool;
+#[cfg(feature = "http2")]
+use super::http2::Http2Io;
 use super::slot::Slot;
 use super::transport::UpstreamTransport;
 use crate::observe::GaugeGuard;
@@ -61,8 +63,30 @@ impl UpstreamIo {
             UpstreamTransport::Tcp(_) => false,
             #[cfg(feature = "tls")]
             UpstreamTransport::Tls(_) => true,
+            #[cfg(feature = "http2")]
+            UpstreamTransport::Http2(_) => false,
             #[cfg(test)]
             UpstreamTransport::Scripted(stream) => stream.is_tls(),
+        }
+    }
+
+    /// The stream of HTTP/2, if it is one.
+    #[cfg(feature = "http2")]
+    #[inline]
+    pub(crate) fn stream(&self) -> Option<&Http2Io> {
+        match &self.transport {
+            UpstreamTransport::Http2(stream) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// The stream of HTTP/2, if it is one.
+    #[cfg(feature = "http2")]
+    #[inline]
+    pub(crate) fn stream_mut(&mut self) -> Option<&mut Http2Io> {
+        match &mut self.transport {
+            UpstreamTransport::Http2(stream) => Some(stream),
+            _ => None,
         }
     }
 
@@ -132,7 +156,7 @@ impl ByteStream for UpstreamIo {
     fn may_be_readable(&self) -> bool {
         match &self.transport {
             UpstreamTransport::Tcp(stream) => stream.may_be_readable(),
-            #[cfg(any(feature = "tls", test))]
+            #[cfg(any(feature = "tls", feature = "http2", test))]
             _ => true,
         }
     }
@@ -141,7 +165,7 @@ impl ByteStream for UpstreamIo {
     fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.transport {
             UpstreamTransport::Tcp(stream) => stream.poll_readable(cx),
-            #[cfg(any(feature = "tls", test))]
+            #[cfg(any(feature = "tls", feature = "http2", test))]
             _ => Poll::Ready(Ok(())),
         }
     }
@@ -150,7 +174,7 @@ impl ByteStream for UpstreamIo {
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         match &mut self.transport {
             UpstreamTransport::Tcp(stream) => stream.poll_fill(cx, buffer),
-            #[cfg(any(feature = "tls", test))]
+            #[cfg(any(feature = "tls", feature = "http2", test))]
             other => pin!(other.read_buf(buffer)).poll(cx),
         }
     }
@@ -163,7 +187,7 @@ impl ByteStream for UpstreamIo {
     ) -> Poll<io::Result<usize>> {
         match &mut self.transport {
             UpstreamTransport::Tcp(stream) => stream.poll_send(cx, slices),
-            #[cfg(any(feature = "tls", test))]
+            #[cfg(any(feature = "tls", feature = "http2", test))]
             other => match slices {
                 [only] => Pin::new(other).poll_write(cx, only),
                 several => Pin::new(other).poll_write_vectored(cx, several),

@@ -1,27 +1,28 @@
 //! Connections in use: a request holds one at a time, and releases or drops it.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
+#[cfg(feature = "http2")]
+use std::sync::Arc;
+use std::sync::Weak;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::request;
 use http_body::Frame;
-use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::error::{ConnectError, ExchangeError, SendError};
-use super::http1::{Http1Connection, Http1Error, RequestWriter, Rest};
+use super::http1::{Http1Connection, Http1Error, Http1RoundTrip};
 #[cfg(feature = "http2")]
-use super::http2::{Http2Connection, Http2RoundTrip};
+use super::http2::{Http2Connection, Http2Io, Http2RoundTrip};
 use super::incoming::IncomingBody;
 use super::io::UpstreamIo;
 use super::round_trip::{Answer, RoundTrip};
 use super::slot::Slot;
 use super::tunnel::Tunnel;
 use super::web_proxy::AbsoluteForm;
-use crate::progress::{Continuation, OutgoingBody};
 use crate::retry::Over;
+use crate::transform::Invalid;
 
 /// A connection while one request uses it.
 ///
@@ -37,7 +38,11 @@ pub(crate) struct Lease {
 enum LeasedConnection {
     Http1(Option<Box<Http1Connection>>),
     #[cfg(feature = "http2")]
-    Http2(Arc<Http2Connection>),
+    Http2 {
+        shared: Arc<Http2Connection>,
+        /// The stream of the request, once its head is made.
+        stream: Option<Box<Http1Connection>>,
+    },
 }
 
 impl Lease {
@@ -80,7 +85,10 @@ impl Lease {
     pub(super) fn http2(connection: &Arc<Http2Connection>) -> Self {
         connection.enter();
         Self {
-            held: LeasedConnection::Http2(Arc::clone(connection)),
+            held: LeasedConnection::Http2 {
+                shared: Arc::clone(connection),
+                stream: None,
+            },
         }
     }
 
@@ -89,7 +97,7 @@ impl Lease {
     pub(super) fn shared(&self) -> Option<&Arc<Http2Connection>> {
         match &self.held {
             LeasedConnection::Http1(_) => None,
-            LeasedConnection::Http2(connection) => Some(connection),
+            LeasedConnection::Http2 { shared, .. } => Some(shared),
         }
     }
 
@@ -99,7 +107,7 @@ impl Lease {
             LeasedConnection::Http1(Some(connection)) => connection.over(),
             LeasedConnection::Http1(None) => Over::None,
             #[cfg(feature = "http2")]
-            LeasedConnection::Http2(connection) => match connection.is_reused() {
+            LeasedConnection::Http2 { shared, .. } => match shared.is_reused() {
                 true => Over::Reused,
                 false => Over::Fresh,
             },
@@ -111,7 +119,7 @@ impl Lease {
         match &self.held {
             LeasedConnection::Http1(_) => false,
             #[cfg(feature = "http2")]
-            LeasedConnection::Http2(_) => true,
+            LeasedConnection::Http2 { .. } => true,
         }
     }
 
@@ -122,7 +130,7 @@ impl Lease {
                 connection.as_ref().map(|connection| connection.peer)
             }
             #[cfg(feature = "http2")]
-            LeasedConnection::Http2(connection) => Some(connection.peer),
+            LeasedConnection::Http2 { shared, .. } => Some(shared.peer),
         }
     }
 
@@ -135,7 +143,7 @@ impl Lease {
         match &self.held {
             LeasedConnection::Http1(_) => Ok(()),
             #[cfg(feature = "http2")]
-            LeasedConnection::Http2(connection) => match connection.allows_connect().await {
+            LeasedConnection::Http2 { shared, .. } => match shared.allows_connect().await {
                 true => Ok(()),
                 false => Err(ConnectError::NoConnect),
             },
@@ -148,7 +156,42 @@ impl Lease {
         match &mut self.held {
             LeasedConnection::Http1(connection) => connection.as_deref_mut(),
             #[cfg(feature = "http2")]
-            LeasedConnection::Http2(_) => None,
+            LeasedConnection::Http2 { stream, .. } => stream.as_deref_mut(),
+        }
+    }
+
+    /// Prepares it for a request with this head of HTTP/1.1. Over HTTP/2 the head becomes that of a stream, and the
+    /// text is written for it all the same.
+    ///
+    /// # Errors
+    ///
+    /// The head makes no valid request.
+    #[inline]
+    pub(crate) fn prepare(&mut self, head: &mut Vec<u8>) -> Result<(), Invalid> {
+        match &mut self.held {
+            LeasedConnection::Http1(Some(connection)) => {
+                if let Some(absolute) = &connection.absolute {
+                    absolute.add_to(head);
+                }
+                Ok(())
+            }
+            LeasedConnection::Http1(None) => Err(Invalid),
+            #[cfg(feature = "http2")]
+            LeasedConnection::Http2 { shared, stream } => {
+                let io = Http2Io::new(Arc::clone(shared), head).ok_or(Invalid)?;
+                *stream = Some(Box::new(Http1Connection::of_stream(io, shared.peer)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Undoes [`prepare`](Self::prepare), for a head that is to be sent over another connection.
+    #[cold]
+    pub(crate) fn restore(&self, head: &mut Vec<u8>) {
+        if let LeasedConnection::Http1(Some(connection)) = &self.held
+            && let Some(absolute) = &connection.absolute
+        {
+            absolute.remove_from(head);
         }
     }
 
@@ -163,34 +206,28 @@ impl Lease {
         }
     }
 
-    /// Begins to send a request. `continuation` is notified of `100 Continue` over HTTP/1.1.
+    /// Begins to send a request without a body.
     ///
     /// Dropping the round trip and the lease cancels the request: the HTTP/1.1 connection closes, the HTTP/2 stream
     /// is reset with `CANCEL`.
     ///
     /// # Errors
     ///
-    /// The request cannot be sent in the version of the connection.
+    /// The connection is gone.
     #[cfg_attr(
         not(feature = "http2"),
         expect(clippy::needless_pass_by_value, reason = "HTTP/2 takes it")
     )]
-    pub(crate) fn begin(
-        &mut self,
-        head: request::Parts,
-        body: OutgoingBody,
-        continuation: Option<Arc<Continuation>>,
-    ) -> Result<RoundTrip, Box<SendError>> {
+    pub(crate) fn begin(&mut self, head: request::Parts) -> Result<RoundTrip, SendError> {
         match &mut self.held {
             LeasedConnection::Http1(Some(connection)) => {
-                RoundTrip::over_http1(connection, &head, body, continuation)
-                    .map_err(SendError::fatal)
+                let round_trip = Http1RoundTrip::of_fields(connection, &head);
+                Ok(RoundTrip::Http1(round_trip))
             }
             LeasedConnection::Http1(None) => Err(SendError::fatal(Http1Error::NoResponse)),
             #[cfg(feature = "http2")]
-            LeasedConnection::Http2(connection) => {
-                let connection = Arc::clone(connection);
-                let round_trip = Http2RoundTrip::new(connection, head, body);
+            LeasedConnection::Http2 { shared, .. } => {
+                let round_trip = Http2RoundTrip::new(Arc::clone(shared), head);
                 Ok(RoundTrip::Http2(round_trip))
             }
         }
@@ -200,12 +237,12 @@ impl Lease {
     ///
     /// # Errors
     ///
-    /// There is no response. The error has the body if it is complete, for another connection.
+    /// There is no response.
     pub(crate) fn poll_answer(
         &mut self,
         round_trip: &mut RoundTrip,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Answer, Box<SendError>>> {
+    ) -> Poll<Result<Answer, SendError>> {
         round_trip.poll(self.raw(), cx)
     }
 
@@ -224,35 +261,19 @@ impl Lease {
     /// The tunnel takes the connection of HTTP/1.1. Of HTTP/2 it is one stream, and the lease must be kept as long.
     pub(crate) fn switch(&mut self, body: IncomingBody) -> Option<Tunnel> {
         match body {
-            IncomingBody::Http1(body) if body.is_tunnel() => self.take().map(Tunnel::Http1),
-            IncomingBody::Http1(_) => None,
+            IncomingBody::Http1(body, _) if body.is_tunnel() => self.take().map(Tunnel::Http1),
+            IncomingBody::Http1(..) => None,
             #[cfg(feature = "http2")]
             IncomingBody::Http2(body) => body.into_tunnel().map(Tunnel::Http2),
         }
     }
 
     /// Ends the exchange whose response had this body. If the body was read completely, the connection is released.
-    ///
-    /// If the request is still being sent, a task continues until `give_up` ends, and then closes the connection.
-    pub(crate) fn finish<F>(mut self, incoming: IncomingBody, give_up: impl FnOnce() -> F)
-    where
-        F: Future<Output = bool> + Send + 'static,
-    {
-        let rest = match incoming {
-            IncomingBody::Http1(body) => body.into_rest(),
-            #[cfg(feature = "http2")]
-            IncomingBody::Http2(body) => return body.finish(give_up),
-        };
-        match rest {
-            Rest::Nothing => self.release(Instant::now()),
-            Rest::Upload(upload) => {
-                if let Some(connection) = self.take()
-                    && let Ok(runtime) = Handle::try_current()
-                {
-                    runtime.spawn(finish_upload(connection, upload, give_up()));
-                }
-            }
-            Rest::Close => {}
+    pub(crate) fn finish(self, incoming: &IncomingBody) {
+        if let IncomingBody::Http1(body, true) = incoming
+            && body.has_ended()
+        {
+            self.release(Instant::now());
         }
     }
 
@@ -265,30 +286,17 @@ impl Lease {
         match &mut self.held {
             LeasedConnection::Http1(connection) => connection.take(),
             #[cfg(feature = "http2")]
-            LeasedConnection::Http2(_) => None,
+            LeasedConnection::Http2 { .. } => None,
         }
-    }
-}
-
-/// Sends the rest of a request whose response has ended, and closes the connection then; `give_up` cuts it off.
-async fn finish_upload(
-    mut connection: Box<Http1Connection>,
-    mut upload: Box<RequestWriter>,
-    give_up: impl Future<Output = bool>,
-) {
-    tokio::select! {
-        biased;
-        () = connection.finish_upload(&mut upload) => {}
-        _ = give_up => {}
     }
 }
 
 #[cfg(feature = "http2")]
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let LeasedConnection::Http2(connection) = &self.held
-            && connection.leave()
-            && let Some(pool) = connection.pool.as_ref().and_then(Weak::upgrade)
+        if let LeasedConnection::Http2 { shared, .. } = &self.held
+            && shared.leave()
+            && let Some(pool) = shared.pool.as_ref().and_then(Weak::upgrade)
         {
             pool.http2_idle();
         }

@@ -59,6 +59,7 @@ use std::sync::Arc;
 use discovery_core::UnreachableClusters;
 use tokio::time::{Instant, timeout};
 
+pub(crate) use self::cause::is_late_rejection;
 use self::connect::Connector;
 pub(crate) use self::connection_request::ConnectionRequest;
 #[cfg(feature = "tls")]
@@ -71,6 +72,9 @@ pub(crate) use self::http1::Http1Body;
 pub(crate) use self::http1::{Early, Http1Connection, MOST_INTERIM, limits as response_limits};
 pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;
+pub(crate) use self::once::OwnRequest;
+#[cfg(feature = "http2")]
+pub(crate) use self::once::OwnResponse;
 pub use self::options::UpstreamOptions;
 use self::pool::Pool;
 pub(crate) use self::protocol::Protocols;

@@ -1,11 +1,9 @@
 //! One request over a connection, whatever version of HTTP it speaks, up to the head of its response.
 
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 #[cfg(feature = "http2")]
 use http::Response;
-use http::request;
 
 use super::error::SendError;
 use super::http1::{self, Http1Connection, Http1Error};
@@ -14,7 +12,6 @@ use super::http2::Http2RoundTrip;
 #[cfg(feature = "http2")]
 use super::incoming::IncomingBody;
 use crate::http1::RawResponse;
-use crate::progress::{Continuation, OutgoingBody};
 
 /// A request on its way.
 pub(crate) enum RoundTrip {
@@ -32,27 +29,16 @@ pub(crate) enum Answer {
 }
 
 impl RoundTrip {
-    /// Sends a request over a connection of HTTP/1.1.
-    pub(super) fn over_http1(
-        connection: &Http1Connection,
-        head: &request::Parts,
-        body: OutgoingBody,
-        continuation: Option<Arc<Continuation>>,
-    ) -> Result<Self, Http1Error> {
-        let round_trip = http1::Http1RoundTrip::of_fields(connection, head, body, continuation)?;
-        Ok(Self::Http1(round_trip))
-    }
-
     /// Sends on; ready with the final head. `connection` is the one of HTTP/1.1, if it is one.
     ///
     /// # Errors
     ///
-    /// There is none. With the body, if all of it is left to be sent over another connection.
+    /// There is none.
     pub(super) fn poll(
         &mut self,
         connection: Option<&mut Http1Connection>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Answer, Box<SendError>>> {
+    ) -> Poll<Result<Answer, SendError>> {
         match self {
             Self::Http1(round_trip) => match connection {
                 Some(connection) => round_trip

@@ -16,6 +16,9 @@ pub(super) enum UpstreamTransport {
     Tcp(TcpStream),
     #[cfg(feature = "tls")]
     Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+    /// One stream of an HTTP/2 connection.
+    #[cfg(feature = "http2")]
+    Http2(Box<super::http2::Http2Io>),
     #[cfg(test)]
     Scripted(Box<dyn super::tests::Scripted>),
 }
@@ -38,6 +41,8 @@ macro_rules! delegate {
             UpstreamTransport::Tcp($stream) => $call,
             #[cfg(feature = "tls")]
             UpstreamTransport::Tls($stream) => $call,
+            #[cfg(feature = "http2")]
+            UpstreamTransport::Http2($stream) => $call,
             #[cfg(test)]
             UpstreamTransport::Scripted($stream) => $call,
         }
@@ -51,6 +56,8 @@ impl UpstreamTransport {
             Self::Tcp(stream) => Some(stream),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => Some(stream.get_ref().0),
+            #[cfg(feature = "http2")]
+            Self::Http2(_) => None,
             #[cfg(test)]
             Self::Scripted(_) => None,
         }
@@ -89,6 +96,8 @@ impl AsyncWrite for UpstreamTransport {
             Self::Tcp(stream) => stream.is_write_vectored(),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.is_write_vectored(),
+            #[cfg(feature = "http2")]
+            Self::Http2(stream) => stream.is_write_vectored(),
             #[cfg(test)]
             Self::Scripted(stream) => stream.is_write_vectored(),
         }

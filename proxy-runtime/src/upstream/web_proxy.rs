@@ -56,6 +56,45 @@ impl AbsoluteForm {
         write_credentials(proxy, &mut lines);
         Self { prefix, lines }
     }
+
+    /// Adds the parts to a head: the target becomes absolute, without a path for `*` (RFC 9112 section 3.2.4), and the
+    /// lines follow the first.
+    #[cold]
+    pub(super) fn add_to(&self, head: &mut Vec<u8>) {
+        let Some((target, lines)) = places(head) else {
+            return;
+        };
+        // The later one first, so that the place of the other stays what it is.
+        head.splice(lines..lines, self.lines.iter().copied());
+        let replaced = usize::from(head[target] == b'*');
+        head.splice(target..target + replaced, self.prefix.iter().copied());
+    }
+
+    /// Removes the parts that were [added](Self::add_to).
+    #[cold]
+    pub(super) fn remove_from(&self, head: &mut Vec<u8>) {
+        let Some((target, lines)) = places(head) else {
+            return;
+        };
+        if head[lines..].starts_with(&self.lines) {
+            head.drain(lines..lines + self.lines.len());
+        }
+        if head[target..].starts_with(&self.prefix) {
+            let is_path = head[target + self.prefix.len()] == b'/';
+            let left: &[u8] = match is_path {
+                true => b"",
+                false => b"*",
+            };
+            head.splice(target..target + self.prefix.len(), left.iter().copied());
+        }
+    }
+}
+
+/// The places of the target, and of the second line.
+fn places(head: &[u8]) -> Option<(usize, usize)> {
+    let target = head.iter().position(|byte| *byte == b' ')? + 1;
+    let line = head.windows(2).position(|end| end == b"\r\n")? + 2;
+    Some((target, line))
 }
 
 fn write_credentials(proxy: &WebProxy, out: &mut Vec<u8>) {

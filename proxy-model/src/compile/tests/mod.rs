@@ -90,6 +90,7 @@ fn warned(value: Value, code: &str, pointer: &str) -> Snapshot {
     snapshot
 }
 
+mod affinity;
 mod chosen;
 mod clusters;
 mod conflicts;

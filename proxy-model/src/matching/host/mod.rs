@@ -194,10 +194,15 @@ impl HostPattern {
         let port = self
             .port
             .map_or_else(String::new, |port| format!(":{port}"));
+        self.signature_of_name() + &port
+    }
+
+    /// The signature without the port.
+    pub(crate) fn signature_of_name(&self) -> String {
         match &self.name {
-            Name::Exact(name) => format!("{name}{port}"),
-            Name::Suffix(suffix) => format!("*.{suffix}{port}"),
-            Name::Any => format!("*{port}"),
+            Name::Exact(name) => name.to_string(),
+            Name::Suffix(suffix) => format!("*.{suffix}"),
+            Name::Any => "*".to_owned(),
         }
     }
 }

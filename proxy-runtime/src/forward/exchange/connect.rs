@@ -4,6 +4,7 @@ use http::StatusCode;
 
 use super::downstream::{Downstream, ExchangeStateOf, Headed, Upload};
 use super::failure::Failure;
+use super::filtering::Filtering;
 use super::readdress::{names_destination, readdress};
 use super::recorder::Recorder;
 use super::resolved_route::ResolvedRoute;
@@ -11,6 +12,8 @@ use crate::cluster::Picked;
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::filter::Reply;
 use crate::head::HeaderMutations;
+use crate::policy::{self, Waiting};
+use crate::progress::within;
 use crate::retry::Attempts;
 use crate::transform::Invalid;
 use crate::upstream::Lease;
@@ -28,7 +31,9 @@ pub(crate) enum Unconnected {
     /// There is no idle connection to the picked destination.
     Picked(Picked),
     Failed(ForwardError),
-    /// A filter has replied.
+    /// A policy waits for its decision.
+    Waits(Waiting),
+    /// A policy or a filter has replied.
     Replied(Box<Reply>),
     /// The client has disconnected.
     Disconnected,
@@ -47,7 +52,7 @@ pub(crate) enum Again {
 impl Unconnected {
     pub(crate) fn rejection(&self) -> (ForwardErrorKind, StatusCode) {
         match self {
-            Self::Picked(_) | Self::Replied(_) | Self::Disconnected => (
+            Self::Picked(_) | Self::Waits(_) | Self::Replied(_) | Self::Disconnected => (
                 ForwardErrorKind::NoAvailableDestinations,
                 StatusCode::SERVICE_UNAVAILABLE,
             ),
@@ -68,42 +73,88 @@ impl<'a> ResolvedRoute<'a> {
         let head = down.head();
         let picked = self.pick(&head).map_err(Unconnected::Failed)?;
         let place = self.place(down, &picked, recorder);
-        let Some(lease) = self.ready(&place, &picked, recorder.started()) else {
-            return Err(Unconnected::Picked(picked));
+        let mut lease = match self.ready(&place, &picked, recorder.started()) {
+            Ok(Some(lease)) => lease,
+            Ok(None) => return Err(Unconnected::Picked(picked)),
+            Err(error) => {
+                recorder.sent_to(self.destination(&picked));
+                return Err(Unconnected::Failed(error));
+            }
         };
         recorder.sent_over(self.destination(&picked), &picked.in_flight);
+        let written = down.write_head(&head, self, edits, &picked);
         Ok(Link {
-            head: down.write_head(&head, self, edits, &picked),
+            head: self.prepare(&mut lease, written),
             picked,
             lease,
         })
     }
 
+    /// Waits for the decisions of policies, and then picks as [`connect_now`](Self::connect_now) does.
+    async fn decided<D: Downstream>(
+        &self,
+        mut waiting: Waiting,
+        down: &mut D,
+        filtering: &mut Filtering,
+        recorder: &mut Recorder<'a>,
+    ) -> Result<Link, Unconnected> {
+        let due = self.head_due(down, recorder);
+        loop {
+            let waited = within(due, policy::wait(self.route, waiting));
+            let decide = match down.unless_gone(true, waited).await {
+                None => return Err(Unconnected::Disconnected),
+                Some(decide) => decide.map_err(Unconnected::Failed)?,
+            };
+            match filtering.resume(decide, self, down) {
+                Ok(()) => {}
+                Err(Unconnected::Waits(again)) => {
+                    waiting = again;
+                    continue;
+                }
+                Err(unconnected) => return Err(unconnected),
+            }
+            if let Some(trace) = recorder.trace() {
+                filtering.trace(trace);
+            }
+            return self.connect_now(down, filtering.edits(), recorder);
+        }
+    }
+
     /// Opens a connection to the picked destination, or to another one if that fails. The request
-    /// counts for each destination that is tried.
+    /// counts for each destination that is tried. Before that, policies may wait.
     pub(crate) async fn connect<D: Downstream>(
         &self,
         unconnected: Unconnected,
         down: &mut D,
-        edits: Option<&HeaderMutations>,
+        filtering: &mut Filtering,
         recorder: &mut Recorder<'a>,
     ) -> Result<Link, Unconnected> {
+        let unconnected = match unconnected {
+            Unconnected::Waits(waiting) => {
+                match self.decided(waiting, down, filtering, recorder).await {
+                    Ok(link) => return Ok(link),
+                    Err(unconnected) => unconnected,
+                }
+            }
+            unconnected => unconnected,
+        };
         let Unconnected::Picked(mut picked) = unconnected else {
             return Err(unconnected);
         };
+        let edits = filtering.edits();
         let mut attempts = Attempts::first();
         let place = self.place(down, &picked, recorder);
         recorder.sent_to(self.destination(&picked));
         loop {
             let acquiring = place.acquire(picked.index);
             let error = match down.unless_gone(true, acquiring).await {
-                Some(Ok(lease)) => {
+                Some(Ok(mut lease)) => {
                     let mut head = down.write_head(&down.head(), self, edits, &picked);
                     if let (Some(trace), Ok(head)) = (recorder.trace(), &mut head) {
                         trace.readdress(head);
                     }
                     return Ok(Link {
-                        head,
+                        head: self.prepare(&mut lease, head),
                         picked,
                         lease,
                     });
@@ -128,10 +179,12 @@ impl<'a> ResolvedRoute<'a> {
         recorder: &mut Recorder<'a>,
     ) -> Again {
         let is_kept = flow.outbound.is_kept();
+        let over = link.lease.over();
         let Some(connection) = link.lease.raw() else {
             return Again::Fails(failure, link);
         };
-        let failed = failure.attempt(connection, self.method, is_kept);
+        let failed = failure.attempt((connection, over), self.method, is_kept);
+        link.lease.restore(&mut flow.outbound.front);
         let sent = down.sent_head(&flow.outbound.front);
         let (Some(failed), Some(sent)) = (failed, sent) else {
             return Again::Fails(failure, link);
@@ -148,7 +201,7 @@ impl<'a> ResolvedRoute<'a> {
         let reconnecting = place.reconnect(next, before, connection, &head, attempts, recorder);
         // The upload reads the rest of a body.
         let is_watched = !flow.upload.needs_more();
-        let (moved, lease) = match down.unless_gone(is_watched, reconnecting).await {
+        let (moved, mut lease) = match down.unless_gone(is_watched, reconnecting).await {
             Some(Ok(connected)) => connected,
             Some(Err(error)) => return Again::Unconnected(Unconnected::Failed(error)),
             None => return Again::Unconnected(Unconnected::Disconnected),
@@ -168,6 +221,11 @@ impl<'a> ResolvedRoute<'a> {
         };
         if let Some(trace) = recorder.trace() {
             trace.readdress(&mut flow.outbound.front);
+        }
+        if lease.prepare(&mut flow.outbound.front).is_err() {
+            let (kind, status) = (ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY);
+            let failed = Unconnected::Failed(ForwardError::new(kind, status));
+            return Again::Unconnected(failed);
         }
         flow.again();
         Again::Sends(Link {

@@ -15,7 +15,7 @@ use super::recorder::Recorder;
 use super::resolved_route::ResolvedRoute;
 use crate::error::{Cause, ForwardErrorKind};
 use crate::local_pool::Recycle;
-use crate::upstream::Http1Connection;
+use crate::upstream::{Http1Connection, SendError};
 
 /// The state of the client's connection after an exchange.
 #[derive(Clone, Copy)]
@@ -26,6 +26,8 @@ pub(crate) struct Ended {
     has_more: bool,
     /// The destination's address, if the exchange failed.
     upstream: Option<SocketAddr>,
+    /// The cause of the failure of a stream of HTTP/2.
+    cause: Option<Cause>,
 }
 
 /// The reason for a local reply.
@@ -51,13 +53,18 @@ impl ResolvedRoute<'_> {
         now: Instant,
     ) -> Ended {
         let is_clean = |connection: &mut Http1Connection| connection.input.is_empty();
-        let upstream = match failure {
-            None => None,
+        let (upstream, cause) = match failure {
+            None => (None, None),
             Some(failure) => {
                 if let Failure::Truncated(_) = failure {
                     down.cut(&mut flow.download);
                 }
-                link.lease.raw().map(|connection| connection.peer)
+                let connection = link.lease.raw();
+                let cause = connection
+                    .as_ref()
+                    .and_then(|connection| connection.failed());
+                let cause = cause.and_then(SendError::cause);
+                (connection.map(|connection| connection.peer), cause)
             }
         };
         if failure.is_none() && flow.is_reusable() && link.lease.raw().is_some_and(is_clean) {
@@ -79,6 +86,7 @@ impl ResolvedRoute<'_> {
             keep,
             has_more,
             upstream,
+            cause,
         }
     }
 
@@ -100,8 +108,14 @@ impl ResolvedRoute<'_> {
                 (kind, instead)
             }
             Failure::Unsent | Failure::Stale => {
-                (ForwardErrorKind::Request, StatusCode::BAD_GATEWAY)
+                let kind = ForwardErrorKind::Request;
+                let kind = ended.cause.map_or(kind, |cause| kind.because(cause));
+                (kind, StatusCode::BAD_GATEWAY)
             }
+            Failure::Untrusted => (
+                ForwardErrorKind::Request.because(Cause::TlsFailed),
+                StatusCode::BAD_GATEWAY,
+            ),
             Failure::Unanswered(kind, status) => (kind, status),
             Failure::Truncated(kind) => {
                 if let Some(record) = down.record() {
@@ -111,6 +125,7 @@ impl ResolvedRoute<'_> {
                 return Forwarded::Disconnected;
             }
             Failure::Disconnected(kind) => {
+                self.log_left(down, &recorder, ended.upstream);
                 if let Some(record) = down.record() {
                     record.disconnected(kind.cause());
                 }
@@ -122,6 +137,21 @@ impl ResolvedRoute<'_> {
         let reply = LocalReply::Status(status);
         self.reply_locally(down, recorder, filtering, reply, about, ended.has_more)
             .await
+    }
+
+    /// Passes to the access log where the request of a client went that has left.
+    #[cold]
+    fn log_left<D: Downstream>(
+        &self,
+        down: &mut D,
+        recorder: &Recorder<'_>,
+        upstream: Option<SocketAddr>,
+    ) {
+        if let Some(record) = down.record()
+            && record.wants_info()
+        {
+            record.left(self.info(recorder, upstream));
+        }
     }
 
     /// Ends a request without a connection; a filter may have replied.
@@ -136,6 +166,7 @@ impl ResolvedRoute<'_> {
     ) -> Forwarded {
         match unconnected {
             Unconnected::Disconnected => {
+                self.log_left(down, &recorder, None);
                 down.disconnected();
                 recorder.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
                 Forwarded::Disconnected

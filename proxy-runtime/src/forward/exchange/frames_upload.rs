@@ -127,7 +127,8 @@ impl FramesUpload {
         destination: &mut U,
         has_news: &mut bool,
     ) -> Poll<Result<(), UploadFailure>> {
-        if !outbound.has_begun() && self.frames.is_empty() && !self.has_all {
+        if !outbound.has_begun() && self.frames.is_empty() && !self.has_all && !outbound.is_gated()
+        {
             // The received part of the body is sent with the head.
             if let Poll::Ready(read) = self.poll_read(cx, body, outbound) {
                 read?;
@@ -142,6 +143,10 @@ impl FramesUpload {
                 outbound.end();
                 *body = None;
                 return Poll::Ready(Ok(()));
+            }
+            if outbound.is_gated() {
+                outbound.wait_at_gate();
+                return Poll::Pending;
             }
             outbound.wait_for_client();
             ready!(self.poll_read(cx, body, outbound))?;

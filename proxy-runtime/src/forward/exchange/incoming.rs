@@ -31,12 +31,17 @@ pub(crate) struct Incoming {
 impl Incoming {
     /// The body of a response that was received completely, with its content.
     pub(crate) fn whole(response: &RawResponse, content: Bytes, rules: TrailerRules) -> Self {
-        Self::of(response, Http1Body::read(response), content, rules)
+        Self::of(response, Http1Body::read(), content, rules)
     }
 
     /// The body behind a head. `table` is that of the head, or any other one.
-    pub(crate) fn behind(response: &RawResponse, table: PooledTable, rules: TrailerRules) -> Self {
-        let body = Http1Body::received(response, table);
+    pub(crate) fn behind(
+        response: &RawResponse,
+        table: PooledTable,
+        rules: TrailerRules,
+        connection: &Http1Connection,
+    ) -> Self {
+        let body = Http1Body::new(response, table, connection);
         Self::of(response, body, Bytes::new(), rules)
     }
 

@@ -4,7 +4,6 @@
 use std::cell::Cell;
 
 thread_local! {
-    static IS_DECLINED: Cell<bool> = const { Cell::new(false) };
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -16,14 +15,4 @@ pub(super) fn is_exchange() {
 /// Returns the number of requests since the last call.
 pub(crate) fn take() -> u64 {
     COUNT.take()
-}
-
-/// Returns true if requests of the service are left to the typed path.
-pub(crate) fn is_declined() -> bool {
-    IS_DECLINED.get()
-}
-
-/// Leaves all requests of the service to the typed path, or no longer.
-pub(crate) fn decline(is_declined: bool) {
-    IS_DECLINED.set(is_declined);
 }

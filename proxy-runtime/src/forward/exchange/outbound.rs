@@ -29,6 +29,19 @@ pub(crate) struct Outbound {
     counted: u64,
     /// The minimum data rate of the client, while the body is waited for.
     pace: Option<Pace>,
+    gate: Gate,
+}
+
+/// The wait of a body for the destination's `100 Continue` (RFC 9110 section 10.1.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Gate {
+    /// The body does not wait.
+    #[default]
+    None,
+    /// The body waits until this time at the latest.
+    Closed(Instant),
+    /// The body waits no more, and was not polled since.
+    Opened,
 }
 
 impl Outbound {
@@ -45,6 +58,7 @@ impl Outbound {
             sent: 0,
             counted: 0,
             pace: None,
+            gate: Gate::None,
         }
     }
 
@@ -118,6 +132,50 @@ impl Outbound {
     pub(crate) fn take_uncounted(&mut self) -> u64 {
         let before = std::mem::replace(&mut self.counted, self.sent);
         self.sent - before
+    }
+
+    /// Holds the body back until the destination asks for it, or until `due`.
+    #[cold]
+    pub(crate) fn wait_for_continue(&mut self, due: Instant) {
+        self.gate = Gate::Closed(due);
+    }
+
+    /// Returns true if the body is held back.
+    #[inline]
+    pub(crate) fn is_gated(&self) -> bool {
+        matches!(self.gate, Gate::Closed(_))
+    }
+
+    /// Records that all but a held back body was sent.
+    pub(crate) fn wait_at_gate(&mut self) {
+        self.stage = Stage::Continue;
+    }
+
+    /// The time at which the body is not held back any more.
+    #[inline]
+    pub(crate) fn gate_due(&self) -> Option<Instant> {
+        match self.gate {
+            Gate::Closed(due) => Some(due),
+            Gate::None | Gate::Opened => None,
+        }
+    }
+
+    /// Sends the body, if it was held back.
+    #[cold]
+    pub(crate) fn open_gate(&mut self) {
+        if self.is_gated() {
+            self.gate = Gate::Opened;
+        }
+    }
+
+    /// Returns true if the body was held back until now.
+    #[inline]
+    pub(crate) fn take_opened(&mut self) -> bool {
+        let is_opened = self.gate == Gate::Opened;
+        if is_opened {
+            self.gate = Gate::None;
+        }
+        is_opened
     }
 
     /// Enforces a minimum data rate.

@@ -13,7 +13,10 @@ use crate::cluster::Picked;
 use crate::error::{Cause, ForwardErrorKind};
 use crate::http1::{Framing, RawResponse, RequestInfo, Status, parse_response};
 use crate::progress::{End, Stage};
-use crate::upstream::{Http1Connection, MOST_INTERIM, response_limits};
+use crate::retry::Came;
+use crate::upstream::{
+    Http1Connection, MOST_INTERIM, SendError, is_late_rejection, response_limits,
+};
 
 /// The transfer of a request and its response over a destination's connection.
 pub(crate) struct Relay<'e, D: Downstream> {
@@ -30,12 +33,18 @@ impl<D: Downstream> Relay<'_, D> {
     /// Sends the request; ready when the head of the response is ready for the client.
     #[inline]
     pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<StatusCode, Failure>> {
-        if let Err(failure) = self.poll_upload(cx) {
-            return Poll::Ready(Err(failure));
-        }
-        match self.poll_final(cx) {
-            Poll::Ready(begun) => Poll::Ready(begun.map_err(|cut| self.failure(&cut))),
-            Poll::Pending => self.poll_expired(cx).map(Err),
+        loop {
+            if let Err(failure) = self.poll_upload(cx) {
+                return Poll::Ready(Err(failure));
+            }
+            if let Poll::Ready(begun) = self.poll_final(cx) {
+                return Poll::Ready(begun.map_err(|cut| self.failure(&cut)));
+            }
+            let expired = self.poll_expired(cx);
+            // The body was held back until now.
+            if expired.is_ready() || !self.flow.outbound.take_opened() {
+                return expired.map(Err);
+            }
         }
     }
 
@@ -72,8 +81,11 @@ impl<D: Downstream> Relay<'_, D> {
             }
             match ready!(input.poll_read(io, cx)) {
                 Ok(1..) => self.flow.progress.has_news = true,
+                Err(error) if input.is_empty() && is_late_rejection(&error) => {
+                    return Poll::Ready(Err(ResponseFailure::Untrusted));
+                }
                 Ok(0) | Err(_) if input.is_empty() && self.flow.interim == 0 => {
-                    return Poll::Ready(Err(ResponseFailure::Silence));
+                    return Poll::Ready(Err(self.silence()));
                 }
                 Ok(0) | Err(_) => {
                     return Poll::Ready(Err(ResponseFailure::Unanswered(
@@ -81,6 +93,24 @@ impl<D: Downstream> Relay<'_, D> {
                         "the connection was closed within the head",
                     )));
                 }
+            }
+        }
+    }
+
+    /// Returns the failure of a connection that brought nothing.
+    #[cold]
+    fn silence(&self) -> ResponseFailure {
+        let Some(failed) = self.connection.failed() else {
+            return ResponseFailure::Silence;
+        };
+        match failed.came {
+            Came::Nothing | Came::Unprocessed => ResponseFailure::Silence,
+            Came::Something => {
+                let end = match failed.error.is_malformed_response() {
+                    true => End::Malformed,
+                    false => End::Closed,
+                };
+                ResponseFailure::Unanswered(end, "its stream failed")
             }
         }
     }
@@ -100,6 +130,9 @@ impl<D: Downstream> Relay<'_, D> {
         self.down
             .pass_interim(response, download, input, self.route.plan)?;
         self.flow.progress.passed_interim(input);
+        if response.status() == StatusCode::CONTINUE.as_u16() {
+            self.flow.outbound.open_gate();
+        }
         Ok(())
     }
 
@@ -126,7 +159,22 @@ impl<D: Downstream> Relay<'_, D> {
         self.down
             .begin_response(cx, final_head, download, self.connection, self.filtering)?;
         self.flow.progress.answered(self.flow.outbound.stage());
+        if self.flow.outbound.is_gated() {
+            self.answered_at_gate(status);
+        }
         Ok(status)
+    }
+
+    /// Decides about a body that the destination has not asked for: with a success it reads the body.
+    #[cold]
+    fn answered_at_gate(&mut self, status: StatusCode) {
+        if status.is_success() {
+            self.flow.outbound.open_gate();
+            return;
+        }
+        // The destination may still wait for the body. Only the end of its connection tells that none will come.
+        self.down.stop_upload(&mut self.flow.upload);
+        self.flow.outbound.end();
     }
 
     /// Forwards the response body, and the rest of the request; ready when the response is
@@ -158,7 +206,9 @@ impl<D: Downstream> Relay<'_, D> {
             if self.flow.outbound.stage() == Stage::Done {
                 return Poll::Ready(());
             }
-            ready!(self.poll_expired(cx));
+            if self.connection.poll_refused(cx).is_pending() {
+                ready!(self.poll_expired(cx));
+            }
         }
         self.stop_upload(UploadFailure::Destination { is_unsent: false });
         Poll::Ready(())
@@ -237,6 +287,7 @@ impl<D: Downstream> Relay<'_, D> {
             ResponseFailure::Unanswered(end, why) => (end, why),
             ResponseFailure::Silence if self.flow.outbound.is_kept() => return Failure::Stale,
             ResponseFailure::Silence => (End::Closed, "it closed without an answer"),
+            ResponseFailure::Untrusted => return Failure::Untrusted,
             ResponseFailure::Destination(why) => (End::Closed, why),
             ResponseFailure::Extension(status) => {
                 let instead = StatusCode::INTERNAL_SERVER_ERROR;
@@ -251,7 +302,16 @@ impl<D: Downstream> Relay<'_, D> {
         tracing::debug!(target: crate::observe::targets::REQUEST, ?end, why, "the destination failed");
         let upload = self.flow.outbound.stage();
         let is_unanswered = self.flow.download.is_unanswered();
-        self.flow.progress.failure(end, upload, is_unanswered)
+        let failure = self.flow.progress.failure(end, upload, is_unanswered);
+        let cause = self.connection.failed().and_then(SendError::cause);
+        match (failure, cause) {
+            (Failure::Unanswered(kind, status), Some(cause))
+                if !self.flow.progress.is_stopped() =>
+            {
+                Failure::Unanswered(kind.because(cause), status)
+            }
+            (failure, _) => failure,
+        }
     }
 
     /// Ready when a timeout has expired or the client has disconnected. Must be polled while the
@@ -285,6 +345,13 @@ impl<D: Downstream> Relay<'_, D> {
                 Backpressure::Rate(due) => due,
                 Backpressure::Elsewhere => return Poll::Pending,
             };
+            if let Some(gate_due) = flow.outbound.gate_due()
+                && gate_due < due
+            {
+                ready!(self.down.poll_due(cx, gate_due));
+                flow.outbound.open_gate();
+                return Poll::Pending;
+            }
             if let Some(pace_due) = flow.outbound.pace_due()
                 && pace_due < due
             {

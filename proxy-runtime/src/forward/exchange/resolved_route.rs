@@ -18,21 +18,22 @@ use crate::exchange::{ConnectContext, body_limit, pick};
 use crate::filter::{FilterContext, Filters};
 use crate::http1::{ClassSet, Framing, Method};
 use crate::live::DestinationState;
+use crate::policy::RoutePolicies;
 use crate::progress::{ClientReadLimit, ClientReadTimeout, DataRate, Deadlines, after};
 use crate::proxy::ProxyService;
 use crate::response::ExchangeInfo;
 use crate::state::{Generation, RouteState};
 use crate::strict_path;
-use crate::transform::{CompiledTransforms, sent_method};
+use crate::transform::{CompiledTransforms, Invalid, sent_method};
 use crate::upstream::{Lease, Protocols};
 
 /// The route, cluster and method of a request, in the configuration that they were found in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chosen {
-    route: RouteIndex,
-    cluster: ClusterIndex,
+    pub(crate) route: RouteIndex,
+    pub(crate) cluster: ClusterIndex,
     /// The method for the destination.
-    method: Method,
+    pub(crate) method: Method,
 }
 
 /// The route of a request that the exchange can forward, with its cluster.
@@ -63,9 +64,9 @@ impl<'a> ResolvedRoute<'a> {
         if !generation.route(index).is_raw() {
             return Err(Some(index));
         }
-        let asked = (down.method(), down.classes(), down.framing());
-        let resolved = Self::of_route(service, generation, (index, None), &head, asked);
-        let (resolved, _) = resolved.ok_or(Some(index))?;
+        let asked = (down.method(), down.classes());
+        let resolved = Self::of_route(service, generation, index, &head, asked);
+        let resolved = resolved.ok_or(Some(index))?;
         match down.framing() {
             Framing::Length(length) if length > resolved.allowed(down.body_limit()) => {
                 Err(Some(index))
@@ -74,17 +75,17 @@ impl<'a> ResolvedRoute<'a> {
         }
     }
 
-    /// Returns the route with its cluster, or the one that a layer has `assigned`.
+    /// Returns the route with its cluster.
     ///
-    /// Returns `None` if the exchange cannot forward the request: then the typed path does, or rejects it.
+    /// Returns `None` if the request has to take the form of `http` types: the service forwards it, or rejects it.
     #[inline]
-    pub(crate) fn of_route<H: RequestHead>(
+    fn of_route<H: RequestHead>(
         service: &'a ProxyService,
         generation: &'a Generation,
-        (index, assigned): (RouteIndex, Option<ClusterIndex>),
+        index: RouteIndex,
         head: &H,
-        (method, classes, framing): (Method, ClassSet, Framing),
-    ) -> Option<(Self, Chosen)> {
+        (method, classes): (Method, ClassSet),
+    ) -> Option<Self> {
         let snapshot = generation.snapshot();
         let route = snapshot.route_at(index);
         let route_state = generation.route(index);
@@ -97,12 +98,9 @@ impl<'a> ResolvedRoute<'a> {
             true => changed_method(method, route, head)?,
         };
         let random = service.shared().random();
-        let cluster = match assigned {
-            Some(assigned) => assigned,
-            None => route_state.choose(route, snapshot, head, random).ok()?,
-        };
+        let cluster = route_state.choose(route, snapshot, head, random).ok()?;
         let state = generation.cluster(cluster);
-        let resolved = Self {
+        (!route_state.is_loop(head, classes)).then(|| Self {
             service,
             route,
             route_state,
@@ -110,19 +108,7 @@ impl<'a> ResolvedRoute<'a> {
             method,
             cluster: snapshot.cluster_at(cluster),
             state,
-        };
-        let is_too_long = match framing {
-            Framing::Length(length) => length > resolved.allowed(None),
-            _ => false,
-        };
-        let may_be_sent =
-            state.speaks_http1() && !is_too_long && !route_state.is_loop(head, classes);
-        let chosen = Chosen {
-            route: index,
-            cluster,
-            method,
-        };
-        may_be_sent.then_some((resolved, chosen))
+        })
     }
 
     /// The route that [was found](Self::of_route) before, in the same configuration.
@@ -173,6 +159,20 @@ impl<'a> ResolvedRoute<'a> {
     #[inline]
     pub(crate) fn filters(&self) -> Option<&'a Filters> {
         self.route_state.extensions()?.filters()
+    }
+
+    /// The route's policies, unless they are around its layers.
+    pub(crate) fn policies(&self) -> Option<&'a dyn RoutePolicies> {
+        self.route_state.extensions()?.policies()
+    }
+
+    /// Returns true if the route has policies or filters.
+    #[inline]
+    pub(crate) fn is_guarded(&self) -> bool {
+        let extensions = self.route_state.extensions();
+        extensions.is_some_and(|extensions| {
+            extensions.policies().is_some() || extensions.filters().is_some()
+        })
     }
 
     /// The context for filters.
@@ -252,15 +252,41 @@ impl<'a> ResolvedRoute<'a> {
     }
 
     /// Returns an idle connection to a destination.
+    ///
+    /// # Errors
+    ///
+    /// The proxy does not speak the version that the cluster requires.
     #[inline]
     pub(crate) fn ready(
         &self,
         place: &ConnectContext<'a>,
         picked: &Picked,
         now: Instant,
-    ) -> Option<Lease> {
-        let wanted = place.wanted_in(picked.index, Protocols::Http1);
-        place.pool.ready(&wanted, now)
+    ) -> Result<Option<Lease>, ForwardError> {
+        let wanted = match self.state.speaks_http1() {
+            true => place.wanted_in(picked.index, Protocols::Http1),
+            false => place.wanted(picked.index)?,
+        };
+        Ok(place.pool.ready(&wanted, now))
+    }
+
+    /// Makes a head one for a connection.
+    ///
+    /// # Errors
+    ///
+    /// It makes no valid request.
+    #[inline]
+    pub(crate) fn prepare(
+        &self,
+        lease: &mut Lease,
+        head: Result<Vec<u8>, Invalid>,
+    ) -> Result<Vec<u8>, Invalid> {
+        let mut head = head?;
+        if self.state.speaks_http10() {
+            in_http10(&mut head)?;
+        }
+        lease.prepare(&mut head)?;
+        Ok(head)
     }
 
     /// Passes the status of a destination's response to the access log.
@@ -315,4 +341,41 @@ fn changed_method<H: RequestHead>(asked: Method, route: &Route, head: &H) -> Opt
     let sent = Method::of(sent);
     let has_own_shape = |method| matches!(method, Method::Head | Method::Connect | Method::Trace);
     (sent == asked || !(has_own_shape(asked) || has_own_shape(sent))).then_some(sent)
+}
+
+/// Makes a head of HTTP/1.1 one of HTTP/1.0. It is not changed twice.
+///
+/// # Errors
+///
+/// The length of the body is unknown: HTTP/1.0 has no chunks.
+#[cold]
+fn in_http10(head: &mut Vec<u8>) -> Result<(), Invalid> {
+    const NEW: &[u8] = b" HTTP/1.1\r\n";
+    const OLD: &[u8] = b" HTTP/1.0\r\n";
+    let Some(line) = head.windows(NEW.len()).position(|part| part == NEW) else {
+        return Ok(());
+    };
+    let lines = String::from_utf8_lossy(head).to_ascii_lowercase();
+    if lines.contains("\r\ntransfer-encoding:") {
+        return Err(Invalid);
+    }
+    head[line..line + OLD.len()].copy_from_slice(OLD);
+    remove_lines(head, &["connection"]);
+    head.truncate(head.len() - 2);
+    head.extend_from_slice(b"Connection: keep-alive\r\n\r\n");
+    Ok(())
+}
+
+/// Removes the lines with these names, which are in lower case, from a head.
+#[cold]
+pub(crate) fn remove_lines(head: &mut Vec<u8>, names: &[&str]) {
+    let mut kept = Vec::with_capacity(head.len());
+    for line in head.split_inclusive(|byte| *byte == b'\n') {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+        let is_named = |other: &&str| name.eq_ignore_ascii_case(other.as_bytes());
+        if !names.iter().any(is_named) {
+            kept.extend_from_slice(line);
+        }
+    }
+    *head = kept;
 }

@@ -7,7 +7,9 @@ use tokio::time::{Instant, advance};
 
 use super::*;
 use crate::error::ForwardErrorKind;
+use crate::fixtures::{Log, Logged};
 use crate::health::{Forwarded, PassiveHealthPolicy, PassivePolicies};
+use crate::progress::{End, Stage};
 
 const FAILED: Option<ForwardErrorKind> = Some(ForwardErrorKind::Request);
 
@@ -229,4 +231,167 @@ async fn a_policy_of_the_program_judges_alone() {
     );
     advance(Duration::from_secs(5)).await;
     assert_eq!(available(&generation), ["a", "b"]);
+}
+
+/// Reports `times` requests to the first destination of the cluster at a position.
+fn report_to(
+    generation: &Generation,
+    position: u32,
+    times: usize,
+    error: Option<ForwardErrorKind>,
+) {
+    let state = generation.cluster(ClusterIndex(position));
+    for _ in 0..times {
+        let rule = state.passive().unwrap();
+        rule.report(&state.destinations()[0], error, None, Instant::now());
+    }
+}
+
+/// Level and destination of each line.
+fn lines(log: &Log) -> Vec<(tracing::Level, String)> {
+    let events = log.take(crate::observe::targets::HEALTH).into_iter();
+    let field = |fields: &str, name: &str| {
+        let mut fields = fields.split(' ');
+        let found = fields.find_map(|field| field.strip_prefix(name)).unwrap();
+        found.to_owned()
+    };
+    let line = |event: Logged| {
+        let cluster = field(&event.fields, "cluster=");
+        let destination = field(&event.fields, "destination=");
+        (event.level, format!("{cluster}/{destination}"))
+    };
+    events.map(line).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_cluster_has_its_own_lines_and_a_recovery_has_one() {
+    let quick = r#"{"HealthCheck":{"Passive":{"Enabled":true,"ReactivationPeriod":"00:00:01"}},"Metadata":{
+        "TransportFailureRateHealthPolicy.DetectionWindowSize":"00:00:01"},
+        "Destinations":{"a":{"Address":"http://a/"},"b":{"Address":"http://b/"}}}"#;
+    let both = || {
+        snapshot(&format!(
+            r#"{{"Clusters":{{"noisy":{quick},"other":{quick}}}}}"#
+        ))
+    };
+    let (log, _guard) = Log::start();
+    let generation = first(both());
+    let (warn, info) = (tracing::Level::WARN, tracing::Level::INFO);
+    let said = |level: tracing::Level, place: &str| (level, place.to_owned());
+    report_to(&generation, 0, 10, FAILED);
+    report_to(&generation, 1, 10, FAILED);
+    assert_eq!(lines(&log), [said(warn, "noisy/a"), said(warn, "other/a")]);
+    // Round and round, within the pause of the log, also over a reload.
+    let generation = next(&generation, both());
+    for round in 0..5 {
+        advance(Duration::from_secs(3)).await;
+        report_to(&generation, 0, 10, None);
+        let recovered = lines(&log);
+        match round {
+            0 => assert_eq!(recovered, [said(info, "noisy/a")]),
+            _ => assert_eq!(recovered, [], "its failure was not logged"),
+        }
+        advance(Duration::from_secs(3)).await;
+        report_to(&generation, 0, 10, FAILED);
+        assert_eq!(lines(&log), [], "one line in a while");
+    }
+    report_to(&generation, 1, 10, None);
+    assert_eq!(lines(&log), [said(info, "other/a")]);
+}
+
+/// A time out ends while the destination is unhealthy by another check, or while no passive check is enabled.
+#[tokio::test(start_paused = true)]
+async fn a_time_out_ends_whatever_else_keeps_a_destination_out() {
+    let active = r#","Active":{"Enabled":true}"#;
+    let generation = first(checked("", active, ""));
+    fail(&generation);
+    set_health(&generation, &[Unhealthy, Healthy]);
+    advance(Duration::from_secs(60)).await;
+    assert_eq!(available(&generation), ["b"], "its probes fail");
+    set_health(&generation, &[Healthy, Healthy]);
+    assert_eq!(
+        available(&generation),
+        ["a", "b"],
+        "and the time out is over"
+    );
+
+    fail(&generation);
+    let without = r#"{"Clusters":{"c":{"Destinations":{"a":{"Address":"http://a/"},"b":{"Address":"http://b/"}}}}}"#;
+    let off = next(&generation, snapshot(without));
+    assert_eq!(available(&off), ["a", "b"]);
+    advance(Duration::from_secs(30)).await;
+    let on = next(&off, checked("", active, ""));
+    assert_eq!(available(&on), ["b"], "half of the time out is left");
+    let off = next(&on, snapshot(without));
+    advance(Duration::from_secs(30)).await;
+    assert_eq!(available(&next(&off, checked("", active, ""))), ["a", "b"]);
+}
+
+/// A reload keeps the time out that has begun, also with another `ReactivationPeriod`, and that of the destination
+/// alone: with another address it is a new one.
+#[tokio::test(start_paused = true)]
+async fn a_reload_keeps_a_time_out_that_has_begun() {
+    let long = || checked(r#","ReactivationPeriod":"00:10:00""#, "", "");
+    let generation = first(long());
+    fail(&generation);
+    advance(Duration::from_secs(60)).await;
+    let short = next(
+        &generation,
+        checked(r#","ReactivationPeriod":"00:01:00""#, "", ""),
+    );
+    assert_eq!(available(&short), ["b"]);
+    advance(Duration::from_secs(539)).await;
+    assert_eq!(available(&short), ["b"]);
+    advance(Duration::from_secs(1)).await;
+    assert_eq!(available(&short), ["a", "b"]);
+    // The next one is of the new length.
+    fail(&short);
+    let again = next(&short, long());
+    advance(Duration::from_secs(60)).await;
+    assert_eq!(available(&again), ["a", "b"]);
+
+    fail(&again);
+    let moved = snapshot(
+        r#"{"Clusters":{"c":{"HealthCheck":{"Passive":{"Enabled":true}},"Destinations":{
+            "a":{"Address":"http://other/"},"b":{"Address":"http://b/"}}}}}"#,
+    );
+    let moved = next(&again, moved);
+    assert_eq!(available(&moved), ["a", "b"]);
+    assert_eq!(destination(&moved, 0).health().passive(), Unknown);
+}
+
+/// In a panic a request may say that a destination is well, and its time out is over with that.
+#[tokio::test(start_paused = true)]
+async fn a_recovery_in_a_panic_ends_the_time_out() {
+    let generation = first(checked(r#","ReactivationPeriod":"00:10:00""#, "", ""));
+    fail(&generation);
+    destination(&generation, 1).health().assign(Unhealthy);
+    generation.cluster(ClusterIndex(0)).live().health_changed();
+    assert_eq!(available(&generation), ["a", "b"], "all are unhealthy");
+    advance(Duration::from_secs(62)).await;
+    assert_eq!(
+        report(&generation, None),
+        Healthy,
+        "the failures are out of the window"
+    );
+    assert_eq!(available(&generation), ["a"]);
+    // The old time out does not end a new one.
+    advance(Duration::from_secs(500)).await;
+    report_times(20, &generation, FAILED);
+    advance(Duration::from_secs(60)).await;
+    assert_eq!(available(&generation), ["a", "b"]);
+    assert_eq!(destination(&generation, 0).health().passive(), Unhealthy);
+}
+
+/// Clients that withhold their bodies until the `Timeout` cannot eject a destination.
+#[tokio::test(start_paused = true)]
+async fn clients_that_withhold_their_bodies_eject_no_destination() {
+    for (stage, left) in [
+        (Stage::Client, &["a", "b"][..]),
+        (Stage::Destination, &["b"]),
+    ] {
+        let generation = first(checked("", "", ""));
+        let (timed_out, _) = End::Deadline.verdict(stage, true);
+        report_times(20, &generation, Some(timed_out));
+        assert_eq!(available(&generation), left, "{stage:?}");
+    }
 }

@@ -7,21 +7,20 @@ use http::HeaderMap;
 use http_body::Frame;
 
 use super::response_head::{limits, to_map};
-use super::{Http1Connection, Http1Error, RequestWriter};
+use super::{Http1Connection, Http1Error};
 use crate::http1::{ChunkTracker, Framing, PooledTable, RawResponse};
+#[cfg(feature = "http2")]
+use crate::upstream::http2::Http2Io;
 
 /// Minimum size of chunk data that is passed on uncopied. Smaller chunks are copied into one buffer.
 const WHOLE: usize = 8 * 1024;
 
-/// The body of a response from an [`Http1Connection`], and the unsent part of its request.
+/// The body of a response from an [`Http1Connection`].
 ///
 /// The body is read only when polled. After its end or an error, polling returns `None`.
 #[derive(Debug)]
 pub(crate) struct Http1Body {
     rest: Remaining,
-    /// True if the destination keeps the connection open after this response.
-    is_persistent: bool,
-    sending: UploadState,
 }
 
 /// The unread part of a response.
@@ -36,20 +35,9 @@ enum Remaining {
     UntilClose,
     /// No body: the connection is a tunnel.
     Tunnel,
-}
-
-/// The state of the request after the start of its response.
-#[derive(Debug)]
-pub(super) enum UploadState {
-    /// All of it was sent.
-    Done {
-        /// True if it ended after the response had begun.
-        is_late: bool,
-    },
-    /// The request is still being sent.
-    Going(Box<RequestWriter>),
-    /// Sending failed before the end.
-    Broken,
+    /// The frames of a stream of HTTP/2, with the bytes that a length still promises.
+    #[cfg(feature = "http2")]
+    Frames(Option<u64>),
 }
 
 #[derive(Debug)]
@@ -60,24 +48,20 @@ struct Chunks {
     trailers: Option<HeaderMap>,
 }
 
-/// The work that is left when a response is over.
-#[derive(Debug)]
-pub(crate) enum Rest {
-    /// No work: the connection can carry another request.
-    Nothing,
-    /// Send the rest of the request, then close the connection. A destination that responded early may read the rest as
-    /// another request.
-    Upload(Box<RequestWriter>),
-    /// Close the connection.
-    Close,
-}
-
 type NextChunk = Option<Result<Frame<Bytes>, Http1Error>>;
 
 impl Http1Body {
-    pub(super) fn new(head: &RawResponse, table: PooledTable, sending: UploadState) -> Self {
+    /// The body behind a head. `table` may be any table, such as that of the head.
+    pub(crate) fn new(
+        head: &RawResponse,
+        table: PooledTable,
+        connection: &Http1Connection,
+    ) -> Self {
         let rest = match head.framing() {
             Framing::None | Framing::Length(0) => Remaining::Nothing,
+            Framing::Tunnel => Remaining::Tunnel,
+            #[cfg(feature = "http2")]
+            framing if connection.is_stream() => Remaining::of_stream(connection, framing),
             Framing::Length(length) => Remaining::Length(length),
             Framing::Chunked => Remaining::Chunks(Box::new(Chunks {
                 tracker: ChunkTracker::new(),
@@ -85,26 +69,16 @@ impl Http1Body {
                 trailers: None,
             })),
             Framing::UntilClose => Remaining::UntilClose,
-            Framing::Tunnel => Remaining::Tunnel,
         };
-        Self {
-            rest,
-            is_persistent: head.is_persistent(),
-            sending,
-        }
-    }
-
-    /// The body of a response whose request another part sends. `table` may be any table, such as that of the head.
-    pub(crate) fn received(head: &RawResponse, table: PooledTable) -> Self {
-        Self::new(head, table, UploadState::Done { is_late: false })
+        #[cfg(not(feature = "http2"))]
+        let _ = connection;
+        Self { rest }
     }
 
     /// The body of a response that was read completely.
-    pub(crate) fn read(head: &RawResponse) -> Self {
+    pub(crate) fn read() -> Self {
         Self {
             rest: Remaining::Nothing,
-            is_persistent: head.is_persistent(),
-            sending: UploadState::Done { is_late: false },
         }
     }
 
@@ -118,56 +92,21 @@ impl Http1Body {
         matches!(self.rest, Remaining::Tunnel)
     }
 
-    /// Polls the next frame, and sends more of the request.
+    /// Polls the next frame.
     ///
     /// # Errors
     ///
-    /// The response is incomplete or malformed, or the client's body failed.
+    /// The response is incomplete or malformed.
     pub(crate) fn poll_frame(
         &mut self,
         connection: &mut Http1Connection,
         cx: &mut Context<'_>,
     ) -> Poll<NextChunk> {
-        let next = match self.poll_upload(connection, cx) {
-            Ok(()) => ready!(self.poll_rest(connection, cx)),
-            Err(error) => Some(Err(error)),
-        };
+        let next = ready!(self.poll_rest(connection, cx));
         if let Some(Err(_)) = &next {
             self.rest = Remaining::Failed;
         }
         Poll::Ready(next)
-    }
-
-    /// Ends the response, and returns what to do with the connection.
-    pub(crate) fn into_rest(self) -> Rest {
-        match self.sending {
-            // An unread rest would be taken for the next response.
-            _ if !self.is_persistent || !matches!(self.rest, Remaining::Nothing) => Rest::Close,
-            UploadState::Done { is_late: false } => Rest::Nothing,
-            UploadState::Going(upload) => Rest::Upload(upload),
-            UploadState::Done { is_late: true } | UploadState::Broken => Rest::Close,
-        }
-    }
-
-    fn poll_upload(
-        &mut self,
-        connection: &mut Http1Connection,
-        cx: &mut Context<'_>,
-    ) -> Result<(), Http1Error> {
-        let UploadState::Going(upload) = &mut self.sending else {
-            return Ok(());
-        };
-        match upload.poll(&mut connection.io, cx) {
-            Poll::Pending => {}
-            Poll::Ready(Ok(())) => self.sending = UploadState::Done { is_late: true },
-            // A destination may respond and close because it rejects the rest, so its response still counts.
-            Poll::Ready(Err(Http1Error::Write(_))) => self.sending = UploadState::Broken,
-            Poll::Ready(Err(error)) => {
-                self.sending = UploadState::Broken;
-                return Err(error);
-            }
-        }
-        Ok(())
     }
 
     fn poll_rest(
@@ -198,6 +137,28 @@ impl Http1Body {
                 let there = connection.input.filled().len();
                 Poll::Ready(Some(Ok(Frame::data(connection.input.take(there)))))
             }
+            #[cfg(feature = "http2")]
+            Remaining::Frames(left) => {
+                let Some(stream) = connection.io.stream_mut() else {
+                    return Poll::Ready(None);
+                };
+                let next = ready!(stream.poll_frame(cx));
+                let data = match &next {
+                    Some(Ok(frame)) => frame.data_ref().map_or(0, |data| data.len() as u64),
+                    Some(Err(_)) | None => 0,
+                };
+                // `h2` checks most of it itself.
+                if let Some(left) = left {
+                    *left = left.checked_sub(data).ok_or(Http1Error::Truncated)?;
+                }
+                if stream.has_ended() {
+                    if left.is_some_and(|left| left > 0) && !matches!(next, Some(Err(_))) {
+                        return Poll::Ready(Some(Err(Http1Error::Truncated)));
+                    }
+                    self.rest = Remaining::Nothing;
+                }
+                Poll::Ready(next.map(|next| next.map_err(Http1Error::Stream)))
+            }
             Remaining::Chunks(chunks) => {
                 let next = ready!(chunks.poll_frame(connection, cx));
                 if chunks.has_ended() {
@@ -205,6 +166,18 @@ impl Http1Body {
                 }
                 Poll::Ready(next)
             }
+        }
+    }
+}
+
+#[cfg(feature = "http2")]
+impl Remaining {
+    /// The body on a stream of HTTP/2.
+    fn of_stream(connection: &Http1Connection, framing: Framing) -> Self {
+        match framing {
+            Framing::Length(length) => Self::Frames(Some(length)),
+            _ if connection.io.stream().is_some_and(Http2Io::has_ended) => Self::Nothing,
+            _ => Self::Frames(None),
         }
     }
 }

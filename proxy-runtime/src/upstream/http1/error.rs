@@ -3,7 +3,6 @@
 use std::io;
 
 use crate::http1::Rejection;
-use crate::progress::UploadError;
 
 /// The reason why an exchange over HTTP/1.1 failed. The connection cannot be used again.
 #[derive(Debug, thiserror::Error)]
@@ -15,8 +14,6 @@ pub(crate) enum Http1Error {
     TooManyInterim,
     #[error("a tunnel was begun by something else than 101")]
     UnexpectedTunnel,
-    #[error("the protocol was switched before the request had been sent")]
-    EarlySwitch,
     #[error("the connection was closed before the response had come")]
     NoResponse,
     #[error("the connection was closed before the response had ended")]
@@ -25,14 +22,9 @@ pub(crate) enum Http1Error {
     Read(#[source] io::Error),
     #[error("writing the request failed")]
     Write(#[source] io::Error),
-    #[error("the body of the request failed")]
-    Body(#[source] UploadError),
-    #[error("the body of the request is longer than its Content-Length")]
-    BodyTooLong,
-    #[error("the body of the request is shorter than its Content-Length")]
-    BodyTooShort,
-    #[error("the request cannot be written in HTTP/1.1")]
-    Request,
+    #[cfg(feature = "http2")]
+    #[error("the stream failed before the response had ended")]
+    Stream(#[source] h2::Error),
 }
 
 impl Http1Error {
@@ -45,7 +37,7 @@ impl Http1Error {
     pub(crate) fn is_malformed_response(&self) -> bool {
         matches!(
             self,
-            Self::Rejected(_) | Self::TooManyInterim | Self::UnexpectedTunnel | Self::EarlySwitch
+            Self::Rejected(_) | Self::TooManyInterim | Self::UnexpectedTunnel
         )
     }
 }

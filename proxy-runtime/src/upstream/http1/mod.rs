@@ -4,13 +4,7 @@
 //! idle; a close by the destination is noticed at the next use or by the pool's sweep, without a system call unless
 //! it has closed.
 //!
-//! # Two bodies at once
-//!
-//! Most requests have no body, or one that is sent with the head; then only the response is awaited. A longer body is
-//! sent while the response head is awaited. If the destination responds early, polling the response body continues
-//! the upload, so neither needs a task; a client that does not read its response also stops uploading. If the
-//! response ends first, a task finishes the upload (see [`Lease::finish`](super::Lease::finish)) and closes the
-//! connection.
+//! # Reuse
 //!
 //! A connection is reused only if the end of both messages is certain: the request was sent completely before the
 //! response began, the response was read completely, no bytes followed it, and the destination keeps the connection.
@@ -21,7 +15,6 @@ mod early;
 mod error;
 mod output;
 mod request_head;
-mod request_writer;
 mod response_head;
 mod round_trip;
 #[cfg(test)]
@@ -37,15 +30,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::unconstrained;
 use tokio::time::Instant;
 
-pub(crate) use self::body::{Http1Body, Rest};
+pub(crate) use self::body::Http1Body;
 pub(crate) use self::early::Early;
 pub(crate) use self::error::Http1Error;
-pub(super) use self::request_writer::RequestWriter;
 pub(crate) use self::response_head::MOST_INTERIM;
 pub(crate) use self::response_head::limits;
+#[cfg(feature = "http2")]
+pub(super) use self::response_head::to_map;
 pub(crate) use self::round_trip::Http1RoundTrip;
+use super::error::SendError;
 use super::group::RuntimeGroup;
+#[cfg(feature = "http2")]
+use super::http2::Http2Io;
 use super::io::UpstreamIo;
+#[cfg(feature = "http2")]
+use super::transport::UpstreamTransport;
 use super::web_proxy::AbsoluteForm;
 use crate::http1::Method;
 use crate::retry::Over;
@@ -74,15 +73,6 @@ pub(crate) struct Http1Connection {
     pub(super) absolute: Option<Box<AbsoluteForm>>,
 }
 
-/// The parts of a request that are kept for a retry.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Keep {
-    /// Keep the frames read from the body until a byte of the request is sent.
-    pub(crate) if_unsent: bool,
-    /// Keep a request without a body until its response arrives.
-    pub(crate) if_sent: bool,
-}
-
 impl Http1Connection {
     /// Creates a connection over `io`.
     pub(super) fn new(io: UpstreamIo, peer: SocketAddr) -> Self {
@@ -95,6 +85,44 @@ impl Http1Connection {
             is_reused: false,
             absolute: None,
         }
+    }
+
+    /// A stream of HTTP/2, for one request.
+    #[cfg(feature = "http2")]
+    pub(super) fn of_stream(stream: Http2Io, peer: SocketAddr) -> Self {
+        let transport = UpstreamTransport::Http2(Box::new(stream));
+        Self::new(UpstreamIo::uncounted(transport), peer)
+    }
+
+    /// The failure of a stream of HTTP/2 before its response, if it has failed.
+    pub(crate) fn failed(&self) -> Option<&SendError> {
+        #[cfg(feature = "http2")]
+        return self.io.stream()?.failed();
+        #[cfg(not(feature = "http2"))]
+        None
+    }
+
+    /// Returns true for a stream of HTTP/2.
+    #[inline]
+    pub(crate) fn is_stream(&self) -> bool {
+        #[cfg(feature = "http2")]
+        return self.io.stream().is_some();
+        #[cfg(not(feature = "http2"))]
+        false
+    }
+
+    /// Ready when the destination has reset the stream, so that it takes no more of the request.
+    #[cfg_attr(
+        not(feature = "http2"),
+        expect(clippy::unused_self, reason = "of HTTP/2")
+    )]
+    pub(crate) fn poll_refused(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        #[cfg(feature = "http2")]
+        if let Some(stream) = self.io.stream_mut() {
+            return stream.poll_refused(cx);
+        }
+        let _ = cx;
+        Poll::Pending
     }
 
     /// Returns true if it has carried a request before.
@@ -111,13 +139,11 @@ impl Http1Connection {
         }
     }
 
-    /// Returns the parts of a request with this `method` that are kept for a retry.
+    /// Returns true if a request with this `method` and without a body is kept for a retry until its response arrives.
     #[inline]
-    pub(crate) fn keep(&self, method: Method) -> Keep {
-        Keep {
-            if_unsent: !self.io.is_tls(),
-            if_sent: method.is_idempotent(),
-        }
+    pub(crate) fn keeps(&self, method: Method) -> bool {
+        // A destination may say that it has not looked at the request on a stream.
+        method.is_idempotent() || self.is_stream()
     }
 
     /// Returns how much of a request has been sent. TLS accepts bytes before it can send them, so over TLS the answer
@@ -183,17 +209,5 @@ impl Http1Connection {
             let farewell = unconstrained(poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)));
             let _ = pin!(farewell).poll(cx);
         }
-    }
-
-    /// Sends the rest of a request after its response, while the destination reads. The connection must be closed
-    /// afterwards.
-    pub(super) async fn finish_upload(&mut self, rest: &mut RequestWriter) {
-        poll_fn(|cx| {
-            if self.poll_disturbed(cx).is_ready() {
-                return Poll::Ready(());
-            }
-            rest.poll(&mut self.io, cx).map(drop)
-        })
-        .await
     }
 }

@@ -1,45 +1,13 @@
 //! The head of a request as it is written.
 
-use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use http::header::{HOST, HeaderName, HeaderValue};
 use http::{Version, request};
 
 use super::super::web_proxy::AbsoluteForm;
-use super::Http1Error;
 
-/// The framing of a request body, which defines its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestFraming {
-    /// The request has no body.
-    None,
-    /// The body has this number of bytes.
-    Length(u64),
-    /// The body is sent in chunks.
-    Chunked,
-}
-
-impl RequestFraming {
-    /// Returns the framing that the head declares. `is_empty`: the body is known to be empty.
-    pub(super) fn of(head: &request::Parts, is_empty: bool) -> Result<Self, Http1Error> {
-        if is_empty {
-            return Ok(Self::None);
-        }
-        if head.version == Version::HTTP_11 && head.headers.contains_key(TRANSFER_ENCODING) {
-            return Ok(Self::Chunked);
-        }
-        let length = head.headers.get(CONTENT_LENGTH);
-        let length = length.and_then(crate::head::headers::parse_length);
-        length.map(Self::Length).ok_or(Http1Error::Request)
-    }
-}
-
-/// Writes the head. Fields are unchanged except those about framing, which are written from `framing`, so that they
-/// match the body as sent. A forward proxy needs the target in `absolute` form, and perhaps credentials.
-pub(super) fn write(
-    head: &request::Parts,
-    absolute: Option<&AbsoluteForm>,
-    framing: RequestFraming,
-    out: &mut Vec<u8>,
-) {
+/// Writes the head of a request without a body. A forward proxy needs the target in `absolute` form, and perhaps
+/// credentials.
+pub(super) fn write(head: &request::Parts, absolute: Option<&AbsoluteForm>, out: &mut Vec<u8>) {
     out.extend_from_slice(head.method.as_str().as_bytes());
     out.push(b' ');
     match absolute {
@@ -57,19 +25,10 @@ pub(super) fn write(
     if let Some(absolute) = absolute {
         out.extend_from_slice(&absolute.lines);
     }
-    let mut has_length = false;
     for (name, value) in &head.headers {
-        if *name == CONTENT_LENGTH {
-            has_length = true;
-        } else if *name != HOST && *name != TRANSFER_ENCODING {
+        if *name != HOST {
             write_field(name, value, out);
         }
-    }
-    match framing {
-        RequestFraming::None if has_length => write_field(&CONTENT_LENGTH, &0.into(), out),
-        RequestFraming::None => {}
-        RequestFraming::Length(length) => write_field(&CONTENT_LENGTH, &length.into(), out),
-        RequestFraming::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
     }
     out.extend_from_slice(b"\r\n");
 }
@@ -96,7 +55,7 @@ fn write_absolute(head: &request::Parts, absolute: &AbsoluteForm, out: &mut Vec<
     }
 }
 
-pub(super) fn write_field(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
+fn write_field(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
     out.extend_from_slice(name.as_str().as_bytes());
     out.extend_from_slice(b": ");
     out.extend_from_slice(value.as_bytes());
@@ -110,10 +69,10 @@ mod tests {
 
     use super::*;
 
-    fn written(request: request::Builder, framing: RequestFraming) -> String {
+    fn written(request: request::Builder) -> String {
         let (head, ()) = request.body(()).unwrap().into_parts();
         let mut out = Vec::new();
-        write(&head, None, framing, &mut out);
+        write(&head, None, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -125,33 +84,9 @@ mod tests {
             .header("host", "shop.example:81")
             .header("x-name", "again");
         assert_eq!(
-            written(request, RequestFraming::None),
+            written(request),
             "GET /a?b HTTP/1.1\r\nhost: shop.example:81\r\nx-name: Value, as it  is\r\n\
              x-name: again\r\ncookie: a=b\r\n\r\n"
-        );
-    }
-
-    #[test]
-    fn what_is_said_of_the_body_is_what_is_done() {
-        let request = || {
-            Request::post("/")
-                .header("content-length", "7")
-                .header("content-length", "8")
-                .header("transfer-encoding", "gzip")
-        };
-        for (framing, said) in [
-            (RequestFraming::None, "content-length: 0\r\n"),
-            (RequestFraming::Length(5), "content-length: 5\r\n"),
-            (RequestFraming::Chunked, "transfer-encoding: chunked\r\n"),
-        ] {
-            assert_eq!(
-                written(request(), framing),
-                format!("POST / HTTP/1.1\r\n{said}\r\n")
-            );
-        }
-        assert_eq!(
-            written(Request::post("/"), RequestFraming::None),
-            "POST / HTTP/1.1\r\n\r\n"
         );
     }
 
@@ -167,22 +102,16 @@ mod tests {
             let target = PathAndQuery::try_from(target).unwrap();
             let request = Request::get(Uri::from(target));
             let head = format!("GET {expected} HTTP/1.1\r\n\r\n");
-            assert_eq!(written(request, RequestFraming::None), head);
+            assert_eq!(written(request), head);
         }
         let absolute = Request::get("http://h.example");
-        assert_eq!(
-            written(absolute, RequestFraming::None),
-            "GET / HTTP/1.1\r\n\r\n"
-        );
+        assert_eq!(written(absolute), "GET / HTTP/1.1\r\n\r\n");
     }
 
     #[test]
     fn the_old_version_is_said() {
         let request = Request::get("/").version(Version::HTTP_10);
-        assert_eq!(
-            written(request, RequestFraming::None),
-            "GET / HTTP/1.0\r\n\r\n"
-        );
+        assert_eq!(written(request), "GET / HTTP/1.0\r\n\r\n");
     }
 
     #[test]
@@ -200,7 +129,7 @@ mod tests {
             let request = Request::get(Uri::from(target)).header("host", "shop.example");
             let (head, ()) = request.body(()).unwrap().into_parts();
             let mut out = Vec::new();
-            write(&head, Some(&absolute), RequestFraming::None, &mut out);
+            write(&head, Some(&absolute), &mut out);
             assert_eq!(
                 String::from_utf8(out).unwrap(),
                 format!(

@@ -47,7 +47,7 @@ pub(super) fn to_response(
 }
 
 /// Converts the fields of a head or a trailer section to a map.
-pub(super) fn to_map(fields: &[Field], bytes: &Bytes) -> Result<HeaderMap, Rejection> {
+pub(in crate::upstream) fn to_map(fields: &[Field], bytes: &Bytes) -> Result<HeaderMap, Rejection> {
     let mut map = HeaderMap::with_capacity(fields.len());
     for field in fields {
         let name = HeaderName::from_bytes(field.name().get(bytes));

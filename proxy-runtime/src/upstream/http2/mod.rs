@@ -1,11 +1,12 @@
 //! HTTP/2 connections to destinations.
 
 mod carrier;
+mod message_io;
+mod opening;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod tunnel;
-mod upload;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +21,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use self::carrier::{DestinationSettings, Heard, STREAMS_AT_FIRST, Signs, carry};
+pub(crate) use self::message_io::Http2Io;
+use self::stream::AllowedNothing;
 pub(crate) use self::stream::{Http2Body, Http2RoundTrip};
 pub(crate) use self::tunnel::Http2Tunnel;
 use super::destination::DestinationPool;
@@ -59,6 +62,7 @@ pub(crate) struct Http2Connection {
     /// Opens streams, one request at a time.
     gate: tokio::sync::Mutex<SendRequest<Bytes>>,
     pub(super) peer: SocketAddr,
+    is_tls: bool,
     signs: Arc<Signs>,
     settings: watch::Receiver<DestinationSettings>,
     /// A request is over.
@@ -78,6 +82,7 @@ impl Http2Connection {
     /// destination closes it.
     pub(super) async fn handshake(io: UpstreamIo, peer: SocketAddr) -> Result<Self, ConnectError> {
         let pool = io.pool().cloned();
+        let is_tls = io.is_tls();
         let signs = Arc::<Signs>::default();
         let (send, connection) = Builder::new()
             .initial_max_send_streams(STREAMS_AT_FIRST)
@@ -101,6 +106,7 @@ impl Http2Connection {
             _send: send,
             gate,
             peer,
+            is_tls,
             signs,
             settings,
             has_served: AtomicBool::new(false),
@@ -138,9 +144,10 @@ impl Http2Connection {
         self.settings.borrow().max_streams > 0
     }
 
-    /// Returns whether the destination's settings are known.
-    fn has_settings(&self) -> bool {
-        self.settings.borrow().are_known
+    /// Returns a wait for the word that the destination allows no requests, unless its settings are known.
+    fn may_allow_nothing(self: &Arc<Self>) -> Option<AllowedNothing> {
+        let are_known = self.settings.borrow().are_known;
+        (!are_known).then(|| Box::pin(Arc::clone(self).allowed_nothing()) as AllowedNothing)
     }
 
     /// Ready when the destination allows one more stream, with true, or none at all, with false. Ready with true also

@@ -2,4 +2,4 @@ mod places;
 mod scripted;
 mod versions;
 
-pub(crate) use self::scripted::{Counted, Resetting, Scripted};
+pub(crate) use self::scripted::{Resetting, Scripted};

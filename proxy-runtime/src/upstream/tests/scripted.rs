@@ -1,10 +1,8 @@
 //! Transports that do what a test says.
 
 use std::fmt::Debug;
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
@@ -18,53 +16,6 @@ pub(crate) trait Scripted: AsyncRead + AsyncWrite + Unpin + Send + Sync + Debug 
 }
 
 impl Scripted for DuplexStream {}
-
-/// Counts how often it is written to.
-#[derive(Debug)]
-pub(crate) struct Counted {
-    pub(crate) io: DuplexStream,
-    pub(crate) writes: Arc<AtomicUsize>,
-}
-
-impl Scripted for Counted {}
-
-impl AsyncRead for Counted {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Counted {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.writes.fetch_add(1, Ordering::Relaxed);
-        Pin::new(&mut self.io).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.writes.fetch_add(1, Ordering::Relaxed);
-        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
-}
 
 /// Looks open, takes so many bytes, and is reset then.
 #[derive(Debug)]

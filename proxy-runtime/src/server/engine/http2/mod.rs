@@ -367,7 +367,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         let mut begun = match content {
             Some(content) => Begun::new(Incoming::whole(response, content, rules), is_exempt),
             None => {
-                let mut incoming = Incoming::behind(response, table, rules);
+                let mut incoming = Incoming::behind(response, table, rules, connection);
                 // The client can still get an error for a body that is malformed from its start.
                 if let Poll::Ready(Err(())) = incoming.poll_read(connection, cx) {
                     return Err(ResponseFailure::BrokenBody(status));

@@ -1,4 +1,3 @@
-mod request;
 mod response;
 mod reuse;
 #[cfg(feature = "server")]
@@ -7,16 +6,14 @@ mod same_head;
 use std::future::poll_fn;
 
 use bytes::Bytes;
-use http::request::Builder;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, HeaderValue, Response};
 use http_body::Frame;
-use http_body_util::StreamBody;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 
+use super::response_head::to_response;
 use super::{Http1Body, Http1Connection, Http1Error};
-use crate::BoxError;
-use crate::progress::OutgoingBody;
-use crate::upstream::error::{ExchangeError, SendError};
+use crate::http1::Method;
+use crate::upstream::OwnRequest;
 use crate::upstream::io::UpstreamIo;
 use crate::upstream::tests::Scripted;
 use crate::upstream::transport::UpstreamTransport;
@@ -35,50 +32,23 @@ fn connection() -> (Http1Connection, DuplexStream) {
     (over(near), far)
 }
 
-fn get() -> Request<OutgoingBody> {
-    empty(Request::get("/"))
+/// Sends a request with this method, and reads the head of the response.
+async fn send(
+    connection: &mut Http1Connection,
+    method: Method,
+) -> Result<Response<Http1Body>, Http1Error> {
+    let host = HeaderValue::from_static("h");
+    let request = OwnRequest::new(method, "/".to_owned(), &host, "", b"").unwrap();
+    let answered = connection.ask(&request).await;
+    let (head, table) = answered.map_err(|error| *error.downcast::<Http1Error>().unwrap())?;
+    let text = connection.input.take_head(head.head_length());
+    let response = to_response(&head, table.fields(), &text)?;
+    let body = Http1Body::new(&head, table, connection);
+    Ok(response.map(|()| body))
 }
 
-fn empty(head: Builder) -> Request<OutgoingBody> {
-    head.body(OutgoingBody::empty()).unwrap()
-}
-
-fn chunked() -> Builder {
-    Request::post("/").header("transfer-encoding", "chunked")
-}
-
-fn data(content: impl Into<Bytes>) -> Frame<Bytes> {
-    Frame::data(content.into())
-}
-
-fn trailers(value: &'static str) -> Frame<Bytes> {
-    let mut trailers = HeaderMap::new();
-    trailers.insert("x-sum", value.parse().unwrap());
-    Frame::trailers(trailers)
-}
-
-fn body(frames: Vec<Frame<Bytes>>) -> OutgoingBody {
-    let frames = frames.into_iter().map(Ok::<_, BoxError>);
-    OutgoingBody::of(StreamBody::new(futures_util::stream::iter(frames)))
-}
-
-/// A body whose frames come when the test sends them.
-fn fed() -> (
-    tokio::sync::mpsc::UnboundedSender<Frame<Bytes>>,
-    OutgoingBody,
-) {
-    let (feed, mut fed) = tokio::sync::mpsc::unbounded_channel();
-    let frames = futures_util::stream::poll_fn(move |cx| {
-        fed.poll_recv(cx).map(|frame| frame.map(Ok::<_, BoxError>))
-    });
-    (feed, OutgoingBody::of(StreamBody::new(frames)))
-}
-
-/// Returns the response to `request` of a destination that sends `bytes` and closes.
-async fn answer(
-    request: Request<OutgoingBody>,
-    bytes: impl AsRef<[u8]>,
-) -> Result<Whole, Http1Error> {
+/// Returns the response of a destination that sends `bytes` and closes.
+async fn answer(bytes: impl AsRef<[u8]>) -> Result<Whole, Http1Error> {
     let (mut near, mut far) = connection();
     let answering = async {
         // It may not take all.
@@ -88,22 +58,12 @@ async fn answer(
         let _ = tokio::io::copy(&mut far, &mut tokio::io::sink()).await;
     };
     let asking = async {
-        let response = near.send(request).await.map_err(of_http1)?;
+        let response = send(&mut near, Method::Get).await?;
         read(&mut near, response).await
     };
     tokio::select! {
         whole = asking => whole,
         () = async { answering.await; std::future::pending().await } => unreachable!("it never ends"),
-    }
-}
-
-/// Returns the HTTP/1.1 error of a failed request.
-#[expect(clippy::boxed_local, reason = "as it is returned")]
-fn of_http1(failed: Box<SendError>) -> Http1Error {
-    match failed.error {
-        ExchangeError::Http1(error) => error,
-        #[cfg(feature = "http2")]
-        other => panic!("{other}"),
     }
 }
 
@@ -151,14 +111,4 @@ async fn next(
     body: &mut Http1Body,
 ) -> Option<Result<Frame<Bytes>, Http1Error>> {
     poll_fn(|cx| body.poll_frame(connection, cx)).await
-}
-
-/// Reads what the destination has got, up to an end that the test knows.
-async fn received(far: &mut DuplexStream, end: &str) -> String {
-    let mut received = Vec::new();
-    while !received.ends_with(end.as_bytes()) {
-        let read = far.read_buf(&mut received).await.unwrap();
-        assert!(read > 0, "{}", received.escape_ascii());
-    }
-    String::from_utf8(received).unwrap()
 }

@@ -32,13 +32,10 @@ const fn way(name: &'static str, means: Means, is_http2: bool) -> Way {
 const WAYS: &[Way] = &[
     way("bytes", Means::Bytes, false),
     way("types", Means::Types, false),
-    way("requests", Means::Requests, false),
     #[cfg(feature = "http2")]
     way("h2 bytes", Means::Bytes, true),
     #[cfg(feature = "http2")]
     way("h2 types", Means::Types, true),
-    #[cfg(feature = "http2")]
-    way("h2 requests", Means::Requests, true),
 ];
 
 /// Plays all of them on each way. What is not as it should be has to be known, and what is known to differ has to.

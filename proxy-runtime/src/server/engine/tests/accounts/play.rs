@@ -45,10 +45,8 @@ const WINDOW: usize = 65_535;
 pub(super) enum Means {
     /// As bytes, towards the destination.
     Bytes,
-    /// Over `http` types, with its head written straight out of them.
+    /// Over `http` types.
     Types,
-    /// Over `http` types, with a request made of them.
-    Requests,
 }
 
 /// A way that a request may take.
@@ -64,20 +62,13 @@ pub(super) fn play(scene: &Scene, way: Way) -> Seen {
     let runtime = runtime().unwrap();
     runtime.block_on(async {
         lane::take_raw();
-        lane::decline(way.means == Means::Requests);
         let mut stage = Stage::build(scene, way).await;
         // From here on all is in memory, but for what comes over a second connection.
         pause();
         stage.play().await;
         let seen = stage.look().await;
-        lane::decline(false);
-        let is_raw = lane::take_raw() > 0;
-        let expected = !matches!(way.means, Means::Requests);
-        assert_eq!(
-            is_raw, expected,
-            "{} on the way as {}",
-            scene.name, way.name
-        );
+        let is_exchange = lane::take_raw() > 0;
+        assert!(is_exchange, "{} on the way as {}", scene.name, way.name);
         seen
     })
 }
@@ -106,7 +97,7 @@ impl<'a> Stage<'a> {
     async fn build(scene: &'a Scene, way: Way) -> Self {
         let origin = second_connections(scene);
         let refusing = scene.has_refusing.then(RefusingPort::new);
-        let service = service(scene, way, &origin, refusing.as_ref());
+        let service = service(scene, &origin, refusing.as_ref());
         let room = match scene.takes_request {
             true => ROOM,
             false => LITTLE_ROOM,
@@ -252,23 +243,13 @@ fn second_connections(scene: &Scene) -> RawOrigin {
     })
 }
 
-fn service(
-    scene: &Scene,
-    way: Way,
-    origin: &RawOrigin,
-    refusing: Option<&RefusingPort>,
-) -> ProxyService {
-    // The heads of such a route are not written straight.
-    let slow = match way.means {
-        Means::Requests => r#",{"ResponseTrailersCopy":"false"}"#,
-        Means::Bytes | Means::Types => "",
-    };
+fn service(scene: &Scene, origin: &RawOrigin, refusing: Option<&RefusingPort>) -> ProxyService {
     let first = refusing.map_or_else(String::new, |port| {
         format!(r#""a":{{"Address":"{}"}},"#, port.url())
     });
     let snapshot = snapshot(&format!(
         r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**rest}}"}},
-                "Transforms":[{{"ResponseHeader":"X-Failure","Set":"1","When":"Failure"}}{slow}]{}}}}},
+                "Transforms":[{{"ResponseHeader":"X-Failure","Set":"1","When":"Failure"}}]{}}}}},
             "Clusters":{{"c":{{"HttpClient":{{"MaxConnectionsPerServer":1}},
                 "LoadBalancingPolicy":"RoundRobin",
                 "HttpRequest":{{"ActivityTimeout":"00:00:{ACTIVITY_TIMEOUT}"}},
@@ -305,7 +286,7 @@ fn serve(client: DuplexStream, service: ProxyService, way: Way, worker: Arc<Work
             let served = Rc::new(Served::new(ProxyHandler::new(service)));
             Box::pin(serve_cleartext(client, info, served, permit, worker))
         }
-        Means::Types | Means::Requests => {
+        Means::Types => {
             let served = Rc::new(Served::new(ServiceHandler(service)));
             Box::pin(serve_cleartext(client, info, served, permit, worker))
         }

@@ -1,0 +1,608 @@
+//! A stream of HTTP/2 as the exchange sees it: a connection of HTTP/1.1 for one request and its response.
+//!
+//! The exchange writes and reads heads in one form, that of HTTP/1.1. Here a head becomes the fields of a stream and back.
+//! The body of a request is written in the framing of its head. The body of a response can be read in either form: as
+//! frames, without a copy ([`Http2Io::poll_frame`]), or as bytes in the framing of its head.
+
+use std::io::{self, IoSlice};
+use std::num::NonZeroU64;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use h2::client::ResponseFuture;
+use h2::{RecvStream, SendStream};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
+use http_body::Frame;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tracing::debug;
+
+use super::carrier::Place;
+use super::opening::{OpenStream, open};
+use super::stream::{AllowedNothing, poll_next};
+use super::{Http2Connection, MAX_SEND_BUFFER};
+use crate::head::headers::{strip_for_http2, take_apart_if_long};
+use crate::http1::{
+    ChunkHead, ChunkTracker, Framing, HeadLimits, HeadTable, LAST_CHUNK, PooledTable, Status,
+    parse_request,
+};
+use crate::observe::targets;
+use crate::retry::Sent;
+use crate::stream::recycled;
+use crate::upstream::error::SendError;
+use crate::upstream::http1::{limits, to_map};
+
+/// The framing around content without a length.
+const CHUNKED: &[u8] = b"transfer-encoding: chunked\r\n";
+
+/// The most bytes of framing without content that are accepted without a window.
+const MOST_FRAMING: usize = 1024;
+
+/// A request and its response on a stream, or about to be.
+///
+/// Dropped before the end, it resets the stream with `CANCEL`.
+pub(crate) struct Http2Io {
+    connection: Arc<Http2Connection>,
+    step: Step,
+    /// The length of the request's head in HTTP/1.1.
+    head_length: usize,
+    is_head: bool,
+    upload: Upload,
+    /// The request's side of the stream, until all was sent.
+    send: Option<SendStream<Bytes>>,
+    /// True while the destination's windows have no room.
+    is_blocked: bool,
+    /// A wait for the word that the destination allows no requests, as long as its settings are not known.
+    allowed_nothing: Option<AllowedNothing>,
+    /// True if the response has chunks where it is read as bytes.
+    is_chunked: bool,
+    is_data_over: bool,
+    has_ended: bool,
+    text: Text,
+    data: Bytes,
+    failed: Option<Box<SendError>>,
+    place: Option<Place>,
+}
+
+/// The progress of a stream.
+enum Step {
+    /// The head is made, and not asked to be sent.
+    Prepared(Option<Box<Request<()>>>),
+    /// Waits for a stream.
+    Opening(Pin<Box<dyn Future<Output = Result<OpenStream, SendError>> + Send + Sync>>),
+    /// Waits for the head of the response. The number is the turn in which the stream is opened.
+    Sent(ResponseFuture, usize),
+    /// The body of the response follows.
+    Answered(RecvStream),
+    Failed,
+}
+
+/// The body of a request that is left to be sent.
+enum Upload {
+    Length(u64),
+    Chunks(Box<UploadChunks>),
+}
+
+/// The chunks of a request.
+#[derive(Default)]
+struct UploadChunks {
+    tracker: ChunkTracker,
+    table: HeadTable,
+    /// The beginning of a trailer section.
+    section: Vec<u8>,
+    trailers: Option<HeaderMap>,
+}
+
+/// Bytes to be read before data.
+#[derive(Default)]
+struct Text {
+    bytes: Vec<u8>,
+    start: usize,
+    /// Bytes behind the data.
+    end: &'static [u8],
+}
+
+impl Http2Io {
+    /// Makes the fields of a head in HTTP/1.1. `None` if they make no request of HTTP/2.
+    pub(in crate::upstream) fn new(connection: Arc<Http2Connection>, head: &[u8]) -> Option<Self> {
+        let limits = HeadLimits::default()
+            .with_bytes(head.len())
+            .with_request_line(head.len())
+            .with_fields(usize::MAX);
+        let mut table = PooledTable::default();
+        let Ok(Status::Complete(raw)) = parse_request(head, &limits, &mut table) else {
+            return None;
+        };
+        let text = Bytes::copy_from_slice(head);
+        let mut fields = to_map(table.fields(), &text).ok()?;
+        let host = fields.remove(HOST)?;
+        strip_for_http2(&mut fields);
+        take_apart_if_long(&mut fields);
+        let mut line = head.split(|byte| *byte == b' ');
+        let (method, target) = (line.next()?, line.next()?);
+        let mut uri = http::uri::Parts::default();
+        uri.scheme = Some(match connection.is_tls {
+            true => Scheme::HTTPS,
+            false => Scheme::HTTP,
+        });
+        uri.authority = Some(Authority::try_from(host.as_bytes()).ok()?);
+        uri.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
+        let mut request = Request::new(());
+        *request.method_mut() = Method::from_bytes(method).ok()?;
+        *request.version_mut() = Version::HTTP_2;
+        *request.uri_mut() = Uri::from_parts(uri).ok()?;
+        *request.headers_mut() = fields;
+        Some(Self {
+            allowed_nothing: connection.may_allow_nothing(),
+            connection,
+            head_length: raw.head_length(),
+            is_head: *request.method() == Method::HEAD,
+            step: Step::Prepared(Some(Box::new(request))),
+            upload: match raw.framing() {
+                Framing::Chunked => Upload::Chunks(Box::default()),
+                Framing::Length(length) => Upload::Length(length),
+                Framing::None | Framing::UntilClose | Framing::Tunnel => Upload::Length(0),
+            },
+            send: None,
+            is_blocked: false,
+            is_chunked: false,
+            is_data_over: false,
+            has_ended: false,
+            text: Text::default(),
+            data: Bytes::new(),
+            failed: None,
+            place: None,
+        })
+    }
+
+    /// The failure of the stream before the head of a response, if it has failed.
+    pub(crate) fn failed(&self) -> Option<&SendError> {
+        self.failed.as_deref()
+    }
+
+    /// Returns true if the body of the response was read to its end, as far as is known without polling.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+            || match &self.step {
+                Step::Answered(receive) => receive.is_end_stream(),
+                _ => false,
+            }
+    }
+
+    /// Ready when the destination takes no more of the request.
+    pub(crate) fn poll_refused(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.send {
+            Some(send) => send.poll_reset(cx).map(drop),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Polls the next frame of the response's body, whose head was read.
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        let Step::Answered(receive) = &mut self.step else {
+            return Poll::Ready(None);
+        };
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
+        let next = ready!(poll_next(receive, &mut self.is_data_over, cx));
+        if !matches!(&next, Some(Ok(frame)) if frame.is_data()) {
+            self.has_ended = true;
+        }
+        // A reset without an error may follow a complete response (RFC 9113 section 8.1): `h2` keeps the end of that.
+        // An error here is a response that was cut, whatever its code.
+        Poll::Ready(next)
+    }
+
+    fn fail(&mut self, failed: SendError) -> io::Error {
+        debug!(target: targets::REQUEST, error = &failed.error as &dyn std::error::Error, "the stream failed");
+        self.step = Step::Failed;
+        self.failed = Some(Box::new(failed));
+        io::ErrorKind::ConnectionReset.into()
+    }
+
+    /// Ready when it is known that the destination allows no request.
+    fn poll_allowed_nothing(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        let Some(allowed_nothing) = &mut self.allowed_nothing else {
+            return Poll::Pending;
+        };
+        ready!(allowed_nothing.as_mut().poll(cx));
+        Poll::Ready(self.fail(SendError::not_allowed(Sent::Something)))
+    }
+
+    /// Ready when the head of the request is sent.
+    fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Step::Prepared(request) = &mut self.step {
+            let Some(request) = request.take() else {
+                return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+            };
+            let has_body = !matches!(self.upload, Upload::Length(0));
+            let opening = open(Arc::clone(&self.connection), *request, has_body);
+            self.step = Step::Opening(Box::pin(opening));
+        }
+        let Step::Opening(opening) = &mut self.step else {
+            return Poll::Ready(Ok(()));
+        };
+        match opening.as_mut().poll(cx) {
+            Poll::Ready(Ok(opened)) => {
+                self.send = opened.send;
+                self.place = Some(opened.place);
+                self.step = Step::Sent(opened.response, opened.turn);
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(failed)) => Poll::Ready(Err(self.fail(failed))),
+            Poll::Pending => self.poll_allowed_nothing(cx).map(Err),
+        }
+    }
+
+    /// Sends bytes of the body. Returns the number of accepted bytes.
+    fn poll_upload(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let all = slices.iter().map(|slice| slice.len()).sum::<usize>();
+        let Some(send) = &mut self.send else {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        };
+        send.reserve_capacity(all.clamp(1, MAX_SEND_BUFFER));
+        let room = loop {
+            match send.capacity() {
+                0 if self.upload.is_framing(slices) => break MOST_FRAMING,
+                0 => {}
+                room => break room,
+            }
+            match send.poll_capacity(cx) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(Some(Err(_)) | None) => {
+                    return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+                }
+                Poll::Pending => {
+                    self.is_blocked = true;
+                    return Poll::Pending;
+                }
+            }
+        };
+        self.is_blocked = false;
+        let accepted = room.min(all);
+        let mut content = Vec::with_capacity(accepted);
+        let mut left = accepted;
+        for slice in slices {
+            let part = &slice[..slice.len().min(left)];
+            left -= part.len();
+            if self.upload.follow(part, &mut content).is_err() {
+                return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+            }
+        }
+        let is_last = self.upload.has_ended();
+        let trailers = self.upload.take_trailers();
+        let has_trailers = trailers.is_some();
+        let mut sent = Ok(());
+        if !content.is_empty() || (is_last && !has_trailers) {
+            sent = send.send_data(content.into(), is_last && !has_trailers);
+        }
+        if let Some(trailers) = trailers
+            && sent.is_ok()
+        {
+            send.reserve_capacity(0);
+            sent = send.send_trailers(trailers);
+        }
+        if is_last {
+            self.send = None;
+        }
+        Poll::Ready(match sent {
+            Ok(()) => Ok(accepted),
+            Err(_) => Err(io::ErrorKind::BrokenPipe.into()),
+        })
+    }
+
+    /// Gets the next head; ready when its text is there.
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Step::Sent(response, turn) = &mut self.step else {
+            return match &self.step {
+                Step::Failed => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
+                // Whoever sends the request waits for the stream.
+                _ => Poll::Pending,
+            };
+        };
+        if let Some(failed) = self.connection.not_opened(*turn) {
+            return Poll::Ready(Err(self.fail(failed)));
+        }
+        if let Poll::Ready(Some(Ok(interim))) = response.poll_informational(cx) {
+            self.text
+                .write_head(interim.status(), interim.headers(), b"");
+            return Poll::Ready(Ok(()));
+        }
+        match Pin::new(response).poll(cx) {
+            Poll::Ready(Ok(response)) => {
+                let (head, receive) = response.into_parts();
+                let has_none = self.is_head
+                    || matches!(
+                        head.status,
+                        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+                    );
+                self.is_chunked = !has_none && !head.headers.contains_key(CONTENT_LENGTH);
+                let framing = match self.is_chunked {
+                    true => CHUNKED,
+                    false => b"",
+                };
+                self.text.write_head(head.status, &head.headers, framing);
+                self.step = Step::Answered(receive);
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => {
+                let failed = self.connection.failed(error);
+                Poll::Ready(Err(self.fail(failed)))
+            }
+            Poll::Pending => self.poll_allowed_nothing(cx).map(Err),
+        }
+    }
+
+    /// Gets the next part of the body as bytes. Returns false behind the last.
+    fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        if self.has_ended {
+            return Poll::Ready(Ok(false));
+        }
+        match ready!(self.poll_frame(cx)) {
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => {
+                    if let Some(size) = NonZeroU64::new(data.len() as u64)
+                        && self.is_chunked
+                    {
+                        self.text.write(ChunkHead::new(size).as_bytes());
+                        self.text.end = b"\r\n";
+                    }
+                    self.data = data;
+                }
+                // A body with a length has no trailers (RFC 9110 section 6.5).
+                Err(frame) if self.is_chunked => {
+                    self.text.write(b"0\r\n");
+                    let trailers = frame.into_trailers().unwrap_or_default();
+                    self.text.write_fields(&trailers);
+                    self.text.write(b"\r\n");
+                }
+                Err(_) => {}
+            },
+            None if self.is_chunked => self.text.write(LAST_CHUNK),
+            None => {}
+            Some(Err(error)) => {
+                debug!(target: targets::REQUEST, %error, "the response broke off");
+                return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+            }
+        }
+        Poll::Ready(Ok(true))
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if matches!(self.step, Step::Prepared(_) | Step::Opening(_)) {
+            ready!(self.poll_open(cx))?;
+            return Poll::Ready(Ok(self.head_length));
+        }
+        self.poll_upload(cx, slices)
+    }
+}
+
+impl Upload {
+    fn has_ended(&self) -> bool {
+        match self {
+            Self::Length(left) => *left == 0,
+            Self::Chunks(chunks) => chunks.tracker.has_ended(),
+        }
+    }
+
+    /// Returns true if these bytes are framing without content, so that no window is needed for them.
+    fn is_framing(&self, slices: &[IoSlice<'_>]) -> bool {
+        let Self::Chunks(chunks) = self else {
+            return false;
+        };
+        let mut bytes = chunks.section.clone();
+        for slice in slices {
+            bytes.extend_from_slice(&slice[..slice.len().min(MOST_FRAMING)]);
+        }
+        let (mut tracker, mut table) = (chunks.tracker, HeadTable::new());
+        bytes.len() <= MOST_FRAMING
+            && tracker
+                .track(&bytes, &limits(), &mut table)
+                .is_ok_and(|progress| progress.payload == 0)
+    }
+
+    /// Follows the framing, and adds the content to `content`.
+    fn follow(&mut self, bytes: &[u8], content: &mut Vec<u8>) -> Result<(), ()> {
+        match self {
+            Self::Length(left) => {
+                *left = left.checked_sub(bytes.len() as u64).ok_or(())?;
+                content.extend_from_slice(bytes);
+                Ok(())
+            }
+            Self::Chunks(chunks) => chunks.follow(bytes, content),
+        }
+    }
+
+    fn take_trailers(&mut self) -> Option<HeaderMap> {
+        match self {
+            Self::Length(_) => None,
+            Self::Chunks(chunks) => chunks.trailers.take(),
+        }
+    }
+}
+
+impl UploadChunks {
+    fn follow(&mut self, bytes: &[u8], content: &mut Vec<u8>) -> Result<(), ()> {
+        let begun;
+        let bytes = match self.section.is_empty() {
+            true => bytes,
+            false => {
+                self.section.extend_from_slice(bytes);
+                begun = std::mem::take(&mut self.section);
+                &begun[..]
+            }
+        };
+        let progress = self
+            .tracker
+            .track_data(bytes, &limits(), &mut self.table, |data| {
+                content.extend_from_slice(data)
+            });
+        let progress = progress.map_err(drop)?;
+        let rest = &bytes[progress.consumed..];
+        if !progress.ended {
+            self.section.extend_from_slice(rest);
+        } else if progress.trailers > 0 {
+            let section = Bytes::copy_from_slice(&rest[..progress.trailers]);
+            let trailers = to_map(self.table.fields(), &section).map_err(drop)?;
+            self.trailers = Some(trailers).filter(|trailers| !trailers.is_empty());
+        }
+        Ok(())
+    }
+}
+
+impl Text {
+    fn is_empty(&self) -> bool {
+        self.start == self.bytes.len()
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if self.is_empty() {
+            self.start = 0;
+            self.bytes.clear();
+            if self.bytes.capacity() == 0 {
+                self.bytes = recycled::take(recycled::HEAD);
+            }
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn write_fields(&mut self, fields: &HeaderMap) {
+        for (name, value) in fields {
+            self.write(name.as_str().as_bytes());
+            self.write(b": ");
+            self.write(value.as_bytes());
+            self.write(b"\r\n");
+        }
+    }
+
+    /// Writes a head. `framing`: a line that is added.
+    fn write_head(&mut self, status: StatusCode, fields: &HeaderMap, framing: &[u8]) {
+        self.write(b"HTTP/1.1 ");
+        self.write(status.as_str().as_bytes());
+        self.write(b" ");
+        let reason = status.canonical_reason().unwrap_or_default();
+        self.write(reason.as_bytes());
+        self.write(b"\r\n");
+        for (name, value) in fields {
+            // They have no meaning in HTTP/2 (RFC 9113 section 8.2.2), and would get one.
+            if *name != CONNECTION && *name != TRANSFER_ENCODING {
+                self.write(name.as_str().as_bytes());
+                self.write(b": ");
+                self.write(value.as_bytes());
+                self.write(b"\r\n");
+            }
+        }
+        self.write(framing);
+        self.write(b"\r\n");
+    }
+
+    /// Moves bytes to `buf`.
+    fn read(&mut self, buf: &mut ReadBuf<'_>) {
+        let rest = &self.bytes[self.start..];
+        let count = rest.len().min(buf.remaining());
+        buf.put_slice(&rest[..count]);
+        self.start += count;
+        if self.is_empty() && self.bytes.capacity() > 0 {
+            self.start = 0;
+            recycled::release(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+impl AsyncRead for Http2Io {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = buf.filled().len();
+        loop {
+            this.text.read(buf);
+            if this.text.is_empty() {
+                let count = this.data.len().min(buf.remaining());
+                buf.put_slice(&this.data[..count]);
+                this.data.advance(count);
+            }
+            if this.text.is_empty() && this.data.is_empty() && !this.text.end.is_empty() {
+                let end = std::mem::take(&mut this.text.end);
+                this.text.write(end);
+                this.text.read(buf);
+            }
+            if buf.filled().len() > before || buf.remaining() == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            match this.step {
+                Step::Answered(_) => {
+                    if !ready!(this.poll_bytes(cx))? && this.text.is_empty() {
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+                _ => ready!(this.poll_head(cx))?,
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Http2Io {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_send(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_send(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// Does nothing: the connection sends what was written.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Http2Io {
+    fn drop(&mut self) {
+        // What a destination holds back of the connection's window is not given back with the stream. So no further
+        // request goes over a connection on which it takes no more, though its response is complete.
+        if self.is_blocked && self.has_ended() {
+            self.connection.retire();
+        }
+        recycled::release(std::mem::take(&mut self.text.bytes));
+    }
+}
+
+impl std::fmt::Debug for Http2Io {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http2Io").finish_non_exhaustive()
+    }
+}
