@@ -36,6 +36,9 @@ pub enum ProbeError {
     /// The destination could not be reached, or did not speak HTTP.
     #[error("no answer")]
     NoAnswer(#[source] Box<dyn StdError + Send + Sync>),
+    /// The destination answered that it, or its service, is not well.
+    #[error("answered {0}")]
+    Rejected(String),
     /// The program's own probe panicked.
     #[error("the probe panicked: {0}")]
     Panicked(String),
@@ -47,6 +50,7 @@ impl ProbeError {
         match self {
             Self::TimedOut(_) => "timed_out",
             Self::NoAnswer(_) => "no_answer",
+            Self::Rejected(_) => "rejected",
             Self::Panicked(_) => "panicked",
         }
     }

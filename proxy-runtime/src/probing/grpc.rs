@@ -27,7 +27,8 @@ pub(super) async fn probe(
     service: &str,
 ) -> Result<StatusCode, ProbeError> {
     let address = destination.health_address();
-    let request = request(destination, service).map_err(|error| rejected(error.to_string()))?;
+    let request =
+        request(destination, service).map_err(|error| ProbeError::NoAnswer(error.into()))?;
     let call = upstreams.call_once(cluster.id(), address, cluster.upstream(), request, MOST);
     let response = call.await.map_err(ProbeError::NoAnswer)?;
     let OwnResponse {
@@ -38,24 +39,27 @@ pub(super) async fn probe(
     if status != StatusCode::OK {
         return Ok(status);
     }
-    let code = fields.get("grpc-status").map(|code| code.as_bytes());
-    match code {
-        None => Err(rejected("the response has no grpc-status".to_owned())),
+    let said = match fields.get("grpc-status").map(|code| code.as_bytes()) {
+        None => "200 without a grpc-status".to_owned(),
         Some(b"0") => match serving_status(&content) {
-            Some(SERVING) => Ok(StatusCode::OK),
-            Some(0) => Err(rejected("the service is UNKNOWN".to_owned())),
-            Some(2) => Err(rejected("the service is NOT_SERVING".to_owned())),
-            Some(other) => Err(rejected(format!("the service has the status {other}"))),
-            None => Err(rejected(
-                "the response is no HealthCheckResponse".to_owned(),
-            )),
+            Some(SERVING) => return Ok(StatusCode::OK),
+            Some(0) => "UNKNOWN".to_owned(),
+            Some(2) => "NOT_SERVING".to_owned(),
+            Some(other) => format!("the unknown status {other}"),
+            None => "something that is no HealthCheckResponse".to_owned(),
         },
+        Some(b"5") => format!(
+            "grpc-status 5: it has no service `{}`",
+            service.escape_debug()
+        ),
+        Some(b"12") => "grpc-status 12: it does not speak grpc.health.v1".to_owned(),
         Some(code) => {
             let code = String::from_utf8_lossy(code);
             let code: String = code.chars().take(8).collect();
-            Err(rejected(format!("grpc-status {}", code.escape_debug())))
+            format!("grpc-status {}", code.escape_debug())
         }
-    }
+    };
+    Err(ProbeError::Rejected(said))
 }
 
 #[cfg(not(feature = "http2"))]
@@ -65,11 +69,9 @@ pub(super) async fn probe(
     _: &Destination,
     _: &str,
 ) -> Result<StatusCode, ProbeError> {
-    Err(rejected("this build does not speak HTTP/2".to_owned()))
-}
-
-fn rejected(reason: String) -> ProbeError {
-    ProbeError::NoAnswer(reason.into())
+    Err(ProbeError::NoAnswer(
+        "this build does not speak HTTP/2".into(),
+    ))
 }
 
 #[cfg(feature = "http2")]
