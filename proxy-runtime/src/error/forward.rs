@@ -8,8 +8,8 @@ use http::StatusCode;
 
 use super::Cause;
 
-/// The kind of a forwarding error: a [name](Self::as_str) for logs and metrics, from YARP's `ForwarderError` with some of our
-/// own, and the [cause](Self::cause), which programs decide by.
+/// The kind of a forwarding error: a [name](Self::as_str) for logs and metrics, from YARP's `ForwarderError` with some
+/// of our own, and the [cause](Self::cause), which programs decide by.
 ///
 /// Two values are equal if their names are: the cause is a detail of the kind. A cause [becomes](From) the kind that it
 /// usually has.

@@ -250,9 +250,9 @@ impl Server {
     /// Duplicates the sockets for a program that replaces this one (hot restart). How they get there is up to the
     /// program; Unix has `SCM_RIGHTS`.
     ///
-    /// While either process has a socket, the kernel queues clients at it, and the process that accepts serves them. No
-    /// client is rejected. A new socket on the same port cannot guarantee that: clients in the queue of a closing socket
-    /// are reset. So drop the duplicates before the server stops without a successor.
+    /// While either process has a socket, the kernel queues clients at it, and the process that accepts serves them.
+    /// No client is rejected. A new socket on the same port cannot guarantee that: clients in the queue of a closing
+    /// socket are reset. So drop the duplicates before the server stops without a successor.
     ///
     /// # Errors
     ///

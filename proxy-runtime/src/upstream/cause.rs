@@ -57,8 +57,8 @@ impl SendError {
     }
 }
 
-/// Returns true if a destination has rejected the proxy's certificate, or the lack of one, after the handshake. With TLS
-/// 1.3 the client ends it first, so that the alert arrives with the first read.
+/// Returns true if a destination has rejected the proxy's certificate, or the lack of one, after the handshake. With
+/// TLS 1.3 the client ends it first, so that the alert arrives with the first read.
 pub(crate) fn is_late_rejection(error: &io::Error) -> bool {
     #[cfg(feature = "tls")]
     {

@@ -286,7 +286,7 @@ async fn all_that_operators_look_at_names_the_same_cause() {
     assert!(injected.len() >= 30, "{}", injected.len());
 }
 
-/// With TLS 1.3 the handshake has ended for the proxy before the destination rejects it.
+/// The handshake of TLS 1.3 has ended for the proxy before the destination rejects it.
 #[tokio::test]
 async fn a_client_certificate_that_is_missing_is_a_failed_handshake() {
     for version in ["1.1", "2"] {
