@@ -9,6 +9,7 @@ use super::*;
 use crate::error::ForwardErrorKind;
 use crate::fixtures::{Log, Logged};
 use crate::health::{Forwarded, PassiveHealthPolicy, PassivePolicies};
+use crate::progress::{End, Stage};
 
 const FAILED: Option<ForwardErrorKind> = Some(ForwardErrorKind::Request);
 
@@ -379,4 +380,18 @@ async fn a_recovery_in_a_panic_ends_the_time_out() {
     advance(Duration::from_secs(60)).await;
     assert_eq!(available(&generation), ["a", "b"]);
     assert_eq!(destination(&generation, 0).health().passive(), Unhealthy);
+}
+
+/// Clients that withhold their bodies until the `Timeout` cannot eject a destination.
+#[tokio::test(start_paused = true)]
+async fn clients_that_withhold_their_bodies_eject_no_destination() {
+    for (stage, left) in [
+        (Stage::Client, &["a", "b"][..]),
+        (Stage::Destination, &["b"]),
+    ] {
+        let generation = first(checked("", "", ""));
+        let (timed_out, _) = End::Deadline.verdict(stage, true);
+        report_times(20, &generation, Some(timed_out));
+        assert_eq!(available(&generation), left, "{stage:?}");
+    }
 }
