@@ -6,6 +6,7 @@ mod clients;
 mod common;
 mod consul;
 mod docs;
+mod explain;
 mod fleet;
 mod hot_restart;
 mod layers;
