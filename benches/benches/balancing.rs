@@ -31,7 +31,7 @@ fn main() {
                 let harness = harness(size, weighted);
                 check(name, policy, size, weighted);
                 group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
-                    bencher.iter(|| black_box(&harness).pick(policy, &BalancerHarness::GET));
+                    bencher.iter(|| black_box(&harness).pick(policy, None));
                 });
             }
             group.finish();
@@ -53,9 +53,7 @@ fn check(name: &str, policy: &dyn LoadBalancer, size: usize, weighted: bool) {
     let total: usize = (0..size).map(weight).sum();
     let mut picked: HashMap<DestinationId, usize> = HashMap::new();
     for _ in 0..total {
-        let pick = harness
-            .pick(policy, &BalancerHarness::GET)
-            .expect("all are available");
+        let pick = harness.pick(policy, None).expect("all are available");
         *picked.entry(pick.clone()).or_default() += 1;
     }
     let times = |i: usize| picked.get(&id(i)).copied().unwrap_or_default();
@@ -69,9 +67,6 @@ fn check(name: &str, policy: &dyn LoadBalancer, size: usize, weighted: bool) {
         harness.occupy(&id(i), 8);
     }
     if name == "LeastRequests" {
-        assert_eq!(
-            harness.pick(policy, &BalancerHarness::GET),
-            Some(&id(size - 1))
-        );
+        assert_eq!(harness.pick(policy, None), Some(&id(size - 1)));
     }
 }

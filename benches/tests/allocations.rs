@@ -122,13 +122,12 @@ fn picking_a_destination_allocates_nothing() {
             // pick of a destination creates its counters.
             // Weights are at most 4, so each destination has had a turn by then.
             for _ in 0..4 * size {
-                assert!(harness.pick(&RoundRobin, &BalancerHarness::GET).is_some());
+                assert!(harness.pick(&RoundRobin, None).is_some());
             }
             for (number, policy) in policies.iter().enumerate() {
                 let mut picked = 0;
                 let allocations = measure(|| {
-                    let picks =
-                        (0..100).filter_map(|_| harness.pick(*policy, &BalancerHarness::GET));
+                    let picks = (0..100).filter_map(|_| harness.pick(*policy, None));
                     picked = picks.count();
                 });
                 assert_eq!(picked, 100);

@@ -57,7 +57,7 @@ impl RunningProxy {
             .map_err(|error| Failure::of_address(options.admin, "admin", &error))?;
         let admin = Admin::builder(proxy.clone())
             .merged(Arc::clone(&merged))
-            .server(Arc::clone(server.metrics()))
+            .server(&server)
             .build();
 
         let mut tasks = JoinSet::new();

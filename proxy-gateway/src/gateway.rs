@@ -14,8 +14,8 @@ use proxy_policies::Policies;
 use proxy_runtime::Proxy;
 use proxy_runtime::admin::Admin;
 use proxy_runtime::server::{
-    AccessLogFormat, AccessLogWriter, DrainReport, Listener, ListeningSockets, LogOutput,
-    QueryLogging, Server, ServerHandle, TlsServerConfig,
+    AccessLogFormat, AccessLogWriter, DrainReport, Listener, LogOutput, QueryLogging, Server,
+    ServerHandle,
 };
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
 use proxy_telemetry::Telemetry;
@@ -43,7 +43,7 @@ pub(crate) struct Gateway {
     server: Serving,
     admin: Option<AdminPage>,
     /// The sockets for a successor.
-    offered: Option<ListeningSockets>,
+    offered: Option<Vec<std::net::TcpListener>>,
     readiness_delay: Duration,
     drain_timeout: Duration,
     access_log: Option<Arc<AccessLogWriter>>,
@@ -95,7 +95,7 @@ impl Gateway {
     /// With `may_be_early`, requests may arrive before every source has given a configuration.
     pub(crate) async fn start<F>(
         settings: &Settings,
-        inherited: &mut ListeningSockets,
+        inherited: &mut Vec<std::net::TcpListener>,
         may_be_early: bool,
         sources: F,
     ) -> Result<Self, Failure>
@@ -143,18 +143,15 @@ impl Gateway {
 
         let access_log = open_access_log(settings)?;
         let mut followed = Vec::new();
-        let mut server = Server::for_proxy(&proxy).with_limits(limits.clone());
+        let mut server = Server::for_proxy(&proxy).with_limits(limits);
         if let Some(workers) = settings.server.workers.and_then(NonZeroUsize::new) {
             server = server.with_workers(workers);
         }
         if let Some(log) = &access_log {
             server = server.with_access_log(Arc::clone(log) as _);
         }
-        let mut certificates = Vec::new();
         for listener in &settings.listeners {
-            let (opened, tls) = open(listener, &provider, &mut followed)?;
-            server = server.with_listener(opened);
-            certificates.push(tls);
+            server = server.with_listener(open(listener, &provider, &mut followed)?);
         }
         let server = server
             .bind_with(inherited)
@@ -171,7 +168,7 @@ impl Gateway {
             None => None,
         };
 
-        let metrics = Arc::clone(server.metrics());
+        let admin = Admin::builder(proxy.clone()).server(&server);
         let addresses = server.local_addrs().to_vec();
         // The server accepts connections later, in `serve`: a predecessor may still serve.
         let server = Serving::Bound(Box::new(move || server.start()), addresses);
@@ -193,23 +190,13 @@ impl Gateway {
         }
         let admin = match admin_socket {
             Some(socket) => {
-                let mut admin = Admin::builder(proxy.clone())
-                    .limits(limits)
-                    .listeners(settings.explained_listeners())
+                let mut admin = admin
                     .merged(Arc::clone(&merged))
-                    .server(metrics)
                     .problems({
                         let faults = faults.clone();
                         move || faults.problems()
                     })
                     .dropped_lines("program", program_kit::dropped_lines);
-                for (listener, (address, tls)) in settings
-                    .listeners
-                    .iter()
-                    .zip(server.addresses().iter().zip(certificates))
-                {
-                    admin = admin.open_listener(&listener.name, *address, tls);
-                }
                 if let Some(log) = access_log.clone() {
                     admin = admin.dropped_lines("access", move || log.dropped());
                 }
@@ -260,7 +247,7 @@ impl Gateway {
     }
 
     /// Takes the sockets for a successor, if there may be one.
-    pub(crate) fn take_offered(&mut self) -> Option<ListeningSockets> {
+    pub(crate) fn take_offered(&mut self) -> Option<Vec<std::net::TcpListener>> {
         self.offered.take()
     }
 
@@ -430,22 +417,20 @@ fn open(
     listener: &settings::Listener,
     provider: &Arc<rustls::crypto::CryptoProvider>,
     followed: &mut Vec<Followed>,
-) -> Result<(Listener, Option<TlsServerConfig>), Failure> {
-    let (opened, tls) = match &listener.tls {
-        None => (Listener::http(listener.address), None),
+) -> Result<Listener, Failure> {
+    let opened = match &listener.tls {
+        None => Listener::http(listener.address),
         Some(tls) => {
             let (config, files) = certificates::load(&listener.name, tls, provider)?;
             followed.push(files);
-            let opened = Listener::https(listener.address, config.clone());
-            (opened, Some(config))
+            Listener::https(listener.address, config)
         }
     };
-    let opened = opened.with_rules(listener.rules);
-    let opened = match &listener.proxy_protocol {
+    let opened = opened.with_name(&listener.name).with_rules(listener.rules);
+    Ok(match &listener.proxy_protocol {
         None => opened,
         Some(protocol) => opened.with_proxy_protocol(protocol.clone()),
-    };
-    Ok((opened, tls))
+    })
 }
 
 /// The listening socket of the admin page.
@@ -456,9 +441,15 @@ struct AdminSocket {
 }
 
 impl AdminSocket {
-    async fn open(address: SocketAddr, inherited: &mut ListeningSockets) -> Result<Self, Failure> {
+    async fn open(
+        address: SocketAddr,
+        inherited: &mut Vec<std::net::TcpListener>,
+    ) -> Result<Self, Failure> {
         // An inherited socket keeps the connections that wait in its queue.
-        let of_predecessor = inherited.take(address).pop();
+        let of_predecessor = inherited
+            .iter()
+            .position(|socket| socket.local_addr().is_ok_and(|of| of == address))
+            .map(|place| inherited.swap_remove(place));
         let is_inherited = of_predecessor.is_some();
         let opened = match of_predecessor {
             Some(socket) => Ok(socket),
@@ -496,12 +487,12 @@ fn admin_cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
 
 /// Returns the sockets for a successor: those of the server and that of the admin page.
 fn offered(
-    sockets: io::Result<ListeningSockets>,
+    sockets: io::Result<Vec<std::net::TcpListener>>,
     admin: Option<&AdminSocket>,
-) -> Result<ListeningSockets, Failure> {
+) -> Result<Vec<std::net::TcpListener>, Failure> {
     let all = sockets.and_then(|mut sockets| {
         if let Some(admin) = admin {
-            sockets.add(admin.socket.try_clone()?)?;
+            sockets.push(admin.socket.try_clone()?);
         }
         Ok(sockets)
     });

@@ -4,8 +4,6 @@
 use std::convert::Infallible;
 use std::path::Path;
 
-use proxy_runtime::server::ListeningSockets;
-
 pub(crate) type HotRestartError = Infallible;
 
 pub(crate) enum Predecessor {}
@@ -13,7 +11,7 @@ pub(crate) enum Predecessor {}
 impl Predecessor {
     pub(crate) async fn find(
         _: &Path,
-    ) -> Result<Option<(Self, ListeningSockets)>, HotRestartError> {
+    ) -> Result<Option<(Self, Vec<std::net::TcpListener>)>, HotRestartError> {
         Ok(None)
     }
 
@@ -29,7 +27,7 @@ impl Predecessor {
 pub(crate) struct Offer;
 
 impl Offer {
-    pub(crate) fn open(_: &Path, _: ListeningSockets) -> Result<Self, HotRestartError> {
+    pub(crate) fn open(_: &Path, _: Vec<std::net::TcpListener>) -> Result<Self, HotRestartError> {
         Ok(Self)
     }
 

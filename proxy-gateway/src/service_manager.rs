@@ -7,7 +7,6 @@
 use std::net::SocketAddr;
 
 use listenfd::ListenFd;
-use proxy_runtime::server::ListeningSockets;
 
 use crate::settings::Settings;
 use program_kit::Failure;
@@ -32,7 +31,7 @@ pub(crate) enum Message {
 /// clients would wait forever.
 pub(crate) fn add_sockets(
     settings: &Settings,
-    sockets: &mut ListeningSockets,
+    sockets: &mut Vec<std::net::TcpListener>,
 ) -> Result<(), Failure> {
     let mut passed = ListenFd::from_env();
     for index in 0..passed.len() {
@@ -46,7 +45,7 @@ pub(crate) fn add_sockets(
         }
         if !has_socket(sockets, address) {
             tracing::info!(target: TARGET, %address, "listening on a socket of the service manager");
-            sockets.add(socket).map_err(|error| unusable(&error))?;
+            sockets.push(socket);
         }
     }
     Ok(())
@@ -57,7 +56,7 @@ fn has_listener(settings: &Settings, address: SocketAddr) -> bool {
     listeners.any(|listener| listener == address) || settings.admin == Some(address)
 }
 
-fn has_socket(sockets: &ListeningSockets, address: SocketAddr) -> bool {
+fn has_socket(sockets: &[std::net::TcpListener], address: SocketAddr) -> bool {
     let mut addresses = sockets.iter().filter_map(|socket| socket.local_addr().ok());
     addresses.any(|found| found == address)
 }

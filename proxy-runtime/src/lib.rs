@@ -66,7 +66,7 @@ mod http1;
 pub mod layer;
 mod live;
 mod local_pool;
-pub mod observe;
+mod observe;
 pub mod policy;
 mod pooled_future;
 mod probing;

@@ -1,7 +1,7 @@
 //! The last accepted configuration of a provider, item by item. It continues to serve where the provider's
 //! newest configuration is bad.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use proxy_model::config::{ClusterConfig, ProxyConfig};
@@ -72,6 +72,13 @@ impl Listed {
             let cluster = filtered.clusters.get(id);
             *destinations = cluster.map(|cluster| cluster.destinations.clone());
         }
+    }
+
+    /// The clusters that the provider lists and `config` does not have.
+    pub(super) fn clusters_not_in(&self, config: &ProxyConfig) -> HashSet<ClusterId> {
+        let ids = self.clusters.iter().map(|(id, _)| id);
+        let lost = ids.filter(|id| !config.clusters.contains_key(*id));
+        lost.cloned().collect()
     }
 }
 

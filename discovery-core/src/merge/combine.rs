@@ -9,7 +9,7 @@ use proxy_model::config::ProxyConfig;
 use proxy_model::{ClusterId, Problem, RouteId, pointer_to};
 
 use super::accepted::{Accepted, Form, Item};
-use super::prepare::Prepared;
+use super::prepare::{Prepared, rename_clusters};
 
 /// One provider's part.
 #[derive(Clone)]
@@ -91,6 +91,8 @@ pub(super) struct Combined {
 }
 
 /// Combines the parts in their order. Of two routes or clusters with the same id the first one is taken.
+///
+/// A route whose own provider's cluster does not serve leads nowhere, never to another provider's cluster of that id.
 pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
     if let Some((position, whole)) = only_one(parts, left_out) {
         return Combined {
@@ -111,10 +113,11 @@ pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
     let mut combined = Combined::default();
     let mut config = ProxyConfig::default();
     let name = |position: usize| &*parts[position].provider;
-    for (position, part) in parts.iter().enumerate() {
-        let Some(prepared) = &part.prepared else {
-            continue;
-        };
+    let present = || {
+        let parts = parts.iter().enumerate();
+        parts.filter_map(|(position, part)| Some((position, part, part.prepared.as_ref()?)))
+    };
+    for (position, part, prepared) in present() {
         if !prepared.config.policies.is_empty() {
             // Of two policies of a name the first provider's is used, as of routes.
             let policies = Arc::make_mut(&mut config.policies);
@@ -140,6 +143,8 @@ pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
             let cluster = old.unwrap_or_else(|| cluster.clone());
             config.clusters.insert(id.clone(), cluster);
         }
+    }
+    for (position, part, prepared) in present() {
         for (id, route) in &prepared.config.routes {
             if left_out.routes.contains(id) {
                 continue;
@@ -157,13 +162,31 @@ pub(super) fn combine(parts: &[Part], left_out: &LeftOut) -> Combined {
                 .as_ref()
                 .filter(|_| left_out.held.contains_key(&named));
             let old = old.and_then(|accepted| accepted.config.routes.get(id));
-            let route = old.unwrap_or(route).clone();
+            let mut route = old.unwrap_or(route).clone();
+            rename_clusters(&mut route, |id| {
+                let of_another = combined.cluster_owners.get(id)? != &position;
+                let own =
+                    prepared.config.clusters.contains_key(id) || prepared.unusable.contains(id);
+                (of_another && own).then(|| nobodys(id, name(position), &combined))
+            });
             config.routes.insert(id.clone(), route);
         }
     }
     config.shrink_to_fit();
     combined.config = Arc::new(config);
     combined
+}
+
+/// An id that no cluster has, for a provider's cluster that does not serve because another provider has its id.
+fn nobodys(id: &ClusterId, provider: &str, combined: &Combined) -> ClusterId {
+    let mut text = format!("{id} of {provider}");
+    while combined
+        .cluster_owners
+        .contains_key(&ClusterId::from(text.as_str()))
+    {
+        text.push('\'');
+    }
+    ClusterId::new(text)
 }
 
 /// Returns the only configuration that is not empty, and the position of its provider, if it is used
@@ -187,8 +210,12 @@ fn clash(pointer: String, kind: &str, id: &str, winner: &str, loser: &str) -> Pr
         "cluster" => "duplicate_cluster",
         _ => "duplicate_route",
     };
+    let consequence = match kind {
+        "cluster" => "left out, and requests for it get 503",
+        _ => "left out",
+    };
     let message = format!(
-        "the {kind} `{id}` of the provider `{loser}` is left out: the provider `{winner}` has one with this id"
+        "the {kind} `{id}` of the provider `{loser}` is {consequence}: the provider `{winner}` has one with this id"
     );
     Problem::error(pointer, code, message)
         .with_suggestion("give one of the providers a prefix for its ids")

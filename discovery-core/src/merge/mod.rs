@@ -42,7 +42,8 @@ use crate::validator::ConfigValidator;
 /// The providers' routes and clusters are combined in the order in which the providers were added. A route
 /// may name a cluster of another provider. Of two routes or two clusters with the same id (ignoring case)
 /// the first provider's is used, and the other one is left out with a problem that names both: one provider
-/// cannot keep another from serving.
+/// cannot keep another from serving. A route whose own provider's cluster is left out, or is bad, gets 503: it never
+/// leads to a cluster of that name which another provider has.
 ///
 /// Before that, each provider's configuration is [prefixed](MergeSource::with_prefix), edited by
 /// [filters](Self::filter), checked by the model with the provider's

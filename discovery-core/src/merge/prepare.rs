@@ -1,9 +1,9 @@
 //! One provider's configuration on its own: prefixed, filtered, checked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use proxy_model::config::ProxyConfig;
+use proxy_model::config::{ProxyConfig, RouteConfig};
 use proxy_model::{ClusterId, CompileOptions, Problem, Problems, Revision, RouteId, Snapshot};
 
 use super::accepted::{Accepted, Item, Kept, Listed};
@@ -35,6 +35,8 @@ pub(super) struct Prepared {
     /// The items that serve in an older form because the newest is bad, each with the problem that reports
     /// it.
     pub(super) kept: HashMap<Item, Kept>,
+    /// The clusters that the provider lists and that cannot serve in any form.
+    pub(super) unusable: HashSet<ClusterId>,
     /// True if a retry may have another result.
     pub(super) retry: bool,
 }
@@ -49,6 +51,7 @@ impl Prepared {
             problems: Problem::error("", "check_failed", message).into(),
             rejected: true,
             kept: HashMap::new(),
+            unusable: HashSet::new(),
             retry: true,
         }
     }
@@ -93,12 +96,14 @@ impl Preparation {
             }
         }
         let rejected = self.strictness == Strictness::AllOrNothing && problems.has_errors();
+        let unusable = listed.clusters_not_in(&config);
         Prepared {
             revision,
             config,
             problems,
             rejected,
             kept,
+            unusable,
             retry,
         }
     }
@@ -108,11 +113,8 @@ impl Preparation {
 /// and stay.
 fn prefixed(config: &ProxyConfig, prefix: &str) -> ProxyConfig {
     let of_cluster = |id: &ClusterId| {
-        if config.clusters.contains_key(id) {
-            ClusterId::new(format!("{prefix}{id}"))
-        } else {
-            id.clone()
-        }
+        let is_own = config.clusters.contains_key(id);
+        is_own.then(|| ClusterId::new(format!("{prefix}{id}")))
     };
     let clusters = config
         .clusters
@@ -120,22 +122,30 @@ fn prefixed(config: &ProxyConfig, prefix: &str) -> ProxyConfig {
         .map(|(id, cluster)| (ClusterId::new(format!("{prefix}{id}")), cluster.clone()));
     let routes = config.routes.iter().map(|(id, route)| {
         let mut route = route.clone();
-        if let Some(id) = &mut route.cluster_id {
-            *id = of_cluster(id);
-        }
-        for share in route.weighted_clusters.iter_mut().flatten() {
-            share.cluster_id = of_cluster(&share.cluster_id);
-        }
-        if let Some(partitioned) = &mut route.partitioned_clusters {
-            for partition in &mut partitioned.partitions {
-                partition.cluster_id = of_cluster(&partition.cluster_id);
-            }
-        }
+        rename_clusters(&mut route, of_cluster);
         (RouteId::new(format!("{prefix}{id}")), route)
     });
     ProxyConfig {
         routes: routes.collect(),
         clusters: clusters.collect(),
         policies: Arc::clone(&config.policies),
+    }
+}
+
+/// Renames the clusters that a route leads to. `name` returns `None` for those that keep their id.
+pub(super) fn rename_clusters(
+    route: &mut RouteConfig,
+    name: impl Fn(&ClusterId) -> Option<ClusterId>,
+) {
+    let shares = route.weighted_clusters.iter_mut().flatten();
+    let partitioned = route.partitioned_clusters.iter_mut();
+    let partitions = partitioned.flat_map(|of| &mut of.partitions);
+    let ids = (route.cluster_id.iter_mut())
+        .chain(shares.map(|share| &mut share.cluster_id))
+        .chain(partitions.map(|partition| &mut partition.cluster_id));
+    for id in ids {
+        if let Some(name) = name(id) {
+            *id = name;
+        }
     }
 }

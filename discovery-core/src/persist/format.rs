@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use proxy_model::RouteId;
 use proxy_model::config::ProxyConfig;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -52,6 +53,8 @@ struct WrittenService<'a> {
     unread_since: BTreeMap<&'a str, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     labels: Option<&'a Labels>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    later_routes: BTreeMap<&'a str, u64>,
     config: &'a ProxyConfig,
 }
 
@@ -73,6 +76,9 @@ struct ReadService {
     #[serde(default)]
     unread_since: BTreeMap<String, u64>,
     labels: Option<Labels>,
+    /// The routes that came after those of other services, which keep requests that both match.
+    #[serde(default)]
+    later_routes: BTreeMap<String, u64>,
     config: ProxyConfig,
 }
 
@@ -88,6 +94,9 @@ pub(crate) fn encode(source: &str, services: &[KeptService], now: SystemTime) ->
             .map(|(beginning, seen)| (&**beginning, at(*seen)))
             .collect(),
         labels: service.good.labels.as_deref(),
+        later_routes: (service.later.iter())
+            .map(|(id, number)| (id.as_str(), *number))
+            .collect(),
         config: &service.good.fragment,
     });
     let written = WrittenFile {
@@ -132,6 +141,9 @@ pub(crate) fn decode(
                 .map(|(beginning, seen)| (beginning.into(), at(seen)))
                 .collect(),
         },
+        later: (service.later_routes.into_iter())
+            .map(|(id, number)| (RouteId::new(id), number))
+            .collect(),
     };
     Ok(read.services.into_iter().map(kept).collect())
 }

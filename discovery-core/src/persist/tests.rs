@@ -41,6 +41,7 @@ fn service(name: &str, age: u64) -> KeptService {
             read_at: Timestamp::ago(Duration::from_secs(age / 2)),
             unread: Default::default(),
         },
+        later: [(name.into(), age)].into(),
     }
 }
 
@@ -56,6 +57,7 @@ async fn what_is_written_is_read_back_with_its_age() {
     let later = now + Duration::from_secs(10);
     let services = decode("sf", &bytes, later).unwrap();
     assert_eq!(names(&services), ["orders", "web"]);
+    assert_eq!(services[0].later, [("orders".into(), 90)].into());
     assert_eq!(
         services[0].good.fragment,
         service("orders", 0).good.fragment

@@ -9,6 +9,7 @@ mod options;
 mod publish;
 mod registry;
 mod schedule;
+mod seniority;
 mod settling;
 #[cfg(test)]
 mod tests;

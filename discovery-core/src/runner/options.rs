@@ -39,12 +39,12 @@ pub struct RunnerOptions {
     /// shortens it to the first step of the back-off. Default: 30 s.
     pub backoff_max: Duration,
     /// The longest wait that a source may request with
-    /// [`retry_after`](crate::DiscoverError::with_retry_after). Default: 1 h.
+    /// [`retry_after`](crate::DiscoverError::with_retry_after). Default: 60 s.
     pub retry_after_max: Duration,
     /// True to consider services in the order of the discovery result, false to sort them by name, so that
-    /// the configuration does not depend on the registry's order. If two services claim the same cluster or
-    /// route, the current owner keeps it. Without a current owner, the first service gets it. Default:
-    /// false.
+    /// the configuration does not depend on the registry's order. If two services claim the same cluster,
+    /// route or requests, the current owner keeps them. Without a current owner, the first service gets them.
+    /// Default: false.
     pub keep_order: bool,
     /// Maximum number of services. A discovery result with more of them counts as an error. Default:
     /// 100,000.
@@ -75,7 +75,7 @@ impl Default for RunnerOptions {
             min_gap: Duration::from_millis(250),
             backoff: Duration::from_millis(500),
             backoff_max: Duration::from_secs(30),
-            retry_after_max: Duration::from_secs(3600),
+            retry_after_max: Duration::from_secs(60),
             keep_order: false,
             max_services: 100_000,
             confirm_removal: None,

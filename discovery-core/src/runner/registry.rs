@@ -1,6 +1,6 @@
 //! The services of a source: the last valid data of each, and the configuration that they make together.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::evaluate::Evaluation;
 use super::good::Good;
 use super::options::ConfirmRemoval;
+use super::seniority::Seniority;
 use super::settling::{Outcome, Owners, Parts, Settling};
 use crate::discovery::{DiscoveredService, FailedGroup, ServiceContent};
 use crate::timestamp::Timestamp;
@@ -26,6 +27,8 @@ pub(super) struct Registry {
     doubted: HashMap<Arc<str>, Instant>,
     /// The owner of each id, since the last successful poll.
     owners: Owners,
+    /// The order among routes with equal criteria.
+    seniority: Seniority,
     /// The configuration of the last cycle, and what it consists of.
     current: Option<Current>,
 }
@@ -56,6 +59,8 @@ pub(crate) struct KeptService {
     pub(crate) name: Arc<str>,
     pub(crate) group: Option<Arc<str>>,
     pub(crate) good: Good,
+    /// The numbers of the changes that brought its routes, for those that came after others.
+    pub(crate) later: BTreeMap<RouteId, u64>,
 }
 
 /// The result of a cycle.
@@ -83,6 +88,7 @@ impl Registry {
             confirm_removal,
             doubted: HashMap::new(),
             owners: Owners::default(),
+            seniority: Seniority::default(),
             current: None,
         }
     }
@@ -157,6 +163,7 @@ impl Registry {
     /// Restores the services that were kept on disk.
     pub(super) fn restore(&mut self, kept: Vec<KeptService>) {
         for service in kept {
+            self.seniority.restore(service.later);
             let known = Known {
                 group: service.group,
                 good: Some(service.good),
@@ -180,10 +187,12 @@ impl Registry {
     /// The services to keep on disk.
     pub(super) fn kept(&self) -> Vec<KeptService> {
         let kept = |(name, known): (&Arc<str>, &Known)| {
+            let good = known.good.clone()?;
             Some(KeptService {
                 name: Arc::clone(name),
                 group: known.group.clone(),
-                good: known.good.clone()?,
+                later: self.seniority.of(&good.fragment),
+                good,
             })
         };
         self.services.iter().filter_map(kept).collect()
@@ -247,7 +256,10 @@ impl Registry {
         let current = match self.current.take() {
             Some(current) if current.parts.is_same(&parts) => Current { parts, ..current },
             before => {
-                let config = parts.config();
+                let known = before.as_ref().map(|before| Arc::clone(&before.config));
+                self.seniority.note(&known.unwrap_or_default(), &parts);
+                let mut config = parts.config();
+                self.seniority.arrange(&mut config);
                 let revision = Revision::of(&config);
                 let same = before.filter(|before| before.revision == revision);
                 let config = same.map_or_else(|| Arc::new(config), |before| before.config);

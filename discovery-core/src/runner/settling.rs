@@ -57,6 +57,10 @@ impl Parts {
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<ProxyConfig>> {
+        self.0.iter()
+    }
+
     /// Puts the configuration together.
     pub(super) fn config(&self) -> ProxyConfig {
         let mut config = ProxyConfig::default();

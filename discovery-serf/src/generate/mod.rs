@@ -10,7 +10,6 @@
 //! with `@version={version},region={region}`.
 
 mod cluster;
-mod conflicts;
 mod options;
 #[cfg(test)]
 mod tests;
@@ -24,7 +23,6 @@ use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch};
 use proxy_model::{ClusterId, Problem, Problems, RouteId};
 
 use self::cluster::ClusterPlan;
-use self::conflicts::Conflicts;
 pub use self::options::{GenerateOptions, HealthOptions, WeightStrategy};
 use self::variants::Variants;
 use crate::catalog::{RouteHint, Service, ServiceCatalog};
@@ -44,7 +42,6 @@ pub fn discovery_of(catalog: &ServiceCatalog, options: &GenerateOptions) -> Disc
     let mut problems = options.check();
     problems.append(catalog.problems.clone());
     let mut services = Vec::with_capacity(catalog.services.len() + catalog.unusable.len() + 1);
-    let mut conflicts = Conflicts::default();
     let service_clusters: HashSet<ClusterId> = catalog
         .services
         .keys()
@@ -77,7 +74,6 @@ pub fn discovery_of(catalog: &ServiceCatalog, options: &GenerateOptions) -> Disc
                 config
             }
         };
-        conflicts.look_at(&config, &mut problems);
         services.push(discovered(Arc::clone(name), config, said));
     }
     if let Some(service) = &catalog.legacy {

@@ -24,9 +24,9 @@
 //!
 //! * **Endpoints.** All nodes respond alike, so the client stays with one gateway while it responds. It
 //!   changes to the next one if the gateway cannot be reached, and for errors that may concern one node
-//!   only: 500, 502, 503, 504, 401 and 403, and a 404 or any other response without an error body of a
+//!   only: 429, 500, 502, 503, 504, 401 and 403, and a 404 or any other response without an error body of a
 //!   gateway. The first one to succeed is the one it stays with. An error of a gateway about the call
-//!   itself is final, and the wait after a 429 is observed at that gateway.
+//!   itself is final.
 //! * **Retries.** Read-only calls are retried after transport errors and the statuses 408, 429, 502, 503
 //!   and 504, with a doubling back-off and jitter, and not before `Retry-After` at the gateway that sent
 //!   it; once after a 500. [`attempts`](ClientOptions::attempts) limits their number. A health report goes

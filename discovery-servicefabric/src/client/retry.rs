@@ -130,9 +130,6 @@ enum Again {
     Often,
 }
 
-/// The status by which the gateway requests fewer calls, which should not go to another gateway instead.
-const TOO_MANY_REQUESTS: u16 = 429;
-
 impl RetryRules {
     fn of(failure: &Failure) -> Self {
         match failure.transport {
@@ -166,10 +163,7 @@ impl RetryRules {
     fn of_answer(error: &CallError) -> Self {
         let (elsewhere, may_pass, again) = match error.kind() {
             CallErrorKind::Unreachable => (true, false, Again::Often),
-            CallErrorKind::TimedOut | CallErrorKind::Busy => {
-                let elsewhere = error.status() != Some(TOO_MANY_REQUESTS);
-                (elsewhere, true, Again::Often)
-            }
+            CallErrorKind::TimedOut | CallErrorKind::Busy => (true, true, Again::Often),
             CallErrorKind::Failed => (true, true, Again::Once),
             // It lets us not in, or is something else than a gateway.
             CallErrorKind::Denied | CallErrorKind::Malformed => (true, false, Again::Never),

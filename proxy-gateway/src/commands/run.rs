@@ -9,7 +9,6 @@ use discovery_core::{Merge, MergedState};
 use program_kit::{Failure, LogControl, Signals, say};
 use proxy_model::json::Origins;
 use proxy_model::{CompileOptions, Problem, Problems, Severity};
-use proxy_runtime::server::ListeningSockets;
 
 use super::{load, some, unusable};
 use crate::check::{examine, policies};
@@ -143,7 +142,7 @@ struct NotTaken {
 /// Returns the instance to replace, if there is one, and its sockets.
 async fn find_predecessor(
     settings: &Settings,
-) -> Result<(Option<Predecessor>, ListeningSockets), Failure> {
+) -> Result<(Option<Predecessor>, Vec<std::net::TcpListener>), Failure> {
     let found = match &settings.server.handover {
         Some(path) => Predecessor::find(path)
             .await
@@ -152,7 +151,7 @@ async fn find_predecessor(
     };
     Ok(match found {
         Some((predecessor, sockets)) => (Some(predecessor), sockets),
-        None => (None, ListeningSockets::default()),
+        None => (None, Vec::new()),
     })
 }
 
@@ -195,7 +194,7 @@ fn not_taken(error: &HotRestartError) -> Failure {
     Failure::new(error.to_string())
 }
 
-/// What is said of settings that are read at the start alone.
+/// The warning about changes of settings that are read at the start alone.
 const RESTART_NEEDED: &str = "Listeners, Admin, Telemetry (but for LogFilter), Server, Policies.Discovered or a section for discovery have changed; that takes effect with the next start";
 
 /// The problems of settings that do not serve yet are listed under this name.

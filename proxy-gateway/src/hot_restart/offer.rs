@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proxy_runtime::server::ListeningSockets;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
@@ -28,14 +27,17 @@ pub(crate) struct Offer {
     path: PathBuf,
     /// The temporary path of the socket until it is published.
     aside: Option<PathBuf>,
-    sockets: Arc<ListeningSockets>,
+    sockets: Arc<Vec<std::net::TcpListener>>,
     /// The place of a predecessor that ended by itself, if this instance took it.
     inherited: Option<Inheritance>,
 }
 
 impl Offer {
     /// Prepares to wait for successors at `path`, where a predecessor may still be.
-    pub(crate) fn open(path: &Path, sockets: ListeningSockets) -> Result<Self, HotRestartError> {
+    pub(crate) fn open(
+        path: &Path,
+        sockets: Vec<std::net::TcpListener>,
+    ) -> Result<Self, HotRestartError> {
         // The socket gets its final path in `publish`, so that no successor finds an instance that does not
         // serve yet.
         let mut aside = path.as_os_str().to_owned();
@@ -154,7 +156,7 @@ fn process(stream: &UnixStream) -> Option<i32> {
 /// Passes the sockets on, and waits until the successor serves.
 async fn prepare(
     stream: Arc<UnixStream>,
-    sockets: Arc<ListeningSockets>,
+    sockets: Arc<Vec<std::net::TcpListener>>,
 ) -> (Arc<UnixStream>, io::Result<()>) {
     let given = tokio::time::timeout(PATIENCE, async {
         wire::say(&stream, wire::HELLO).await?;

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use proxy_runtime::server::ListeningSockets;
 use tokio::net::UnixStream;
 
 use super::inheritance::{Inheritance, Mark};
@@ -42,7 +41,7 @@ impl Predecessor {
     /// Connects to the running instance, if there is one, and receives its sockets.
     pub(crate) async fn find(
         path: &Path,
-    ) -> Result<Option<(Self, ListeningSockets)>, HotRestartError> {
+    ) -> Result<Option<(Self, Vec<TcpListener>)>, HotRestartError> {
         // Any other mark is that of an instance that serves in the place of this predecessor.
         let mark = Mark::read(path);
         let stream = match UnixStream::connect(path).await {
@@ -172,15 +171,15 @@ impl Predecessor {
     }
 }
 
-async fn sockets(stream: &UnixStream) -> io::Result<ListeningSockets> {
+async fn sockets(stream: &UnixStream) -> io::Result<Vec<TcpListener>> {
     match wire::hear(stream).await? {
         (wire::HELLO, _) => {}
         (other, _) => return Err(wire::unexpected(other)),
     }
-    let mut sockets = ListeningSockets::default();
+    let mut sockets = Vec::new();
     while sockets.len() < MAX_SOCKETS {
         match wire::hear(stream).await? {
-            (wire::SOCKET, Some(socket)) => sockets.add(TcpListener::from(socket))?,
+            (wire::SOCKET, Some(socket)) => sockets.push(TcpListener::from(socket)),
             (wire::END, _) => return Ok(sockets),
             (other, _) => return Err(wire::unexpected(other)),
         }

@@ -2,7 +2,6 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use proxy_runtime::server::ListeningSockets;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Instant, timeout};
 
@@ -27,14 +26,12 @@ impl Place {
     fn offer(&self) -> (Offer, std::net::SocketAddr) {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
-        let mut sockets = ListeningSockets::default();
-        sockets.add(socket).unwrap();
-        let mut offer = Offer::open(&self.path(), sockets).unwrap();
+        let mut offer = Offer::open(&self.path(), vec![socket]).unwrap();
         offer.publish().unwrap();
         (offer, address)
     }
 
-    async fn candidate(&self) -> (Predecessor, ListeningSockets) {
+    async fn candidate(&self) -> (Predecessor, Vec<TcpListener>) {
         let found = Predecessor::find(&self.path()).await.unwrap();
         found.expect("there is one")
     }
@@ -56,16 +53,16 @@ async fn sockets_change_hands_when_the_successor_serves() {
     let (mut offer, address) = place.offer();
     let waiting = tokio::spawn(async move { offer.taken().await });
     let (predecessor, mut sockets) = place.candidate().await;
-    let taken = sockets.take(address);
-    assert_eq!((taken.len(), sockets.len()), (1, 0));
+    let taken = sockets.pop().unwrap();
+    assert_eq!((taken.local_addr().unwrap(), sockets.len()), (address, 0));
     assert!(!waiting.is_finished());
-    let mut next = Offer::open(&place.path(), ListeningSockets::default()).unwrap();
+    let mut next = Offer::open(&place.path(), Vec::new()).unwrap();
     predecessor.replace().await.unwrap();
     waiting.await.unwrap();
     assert!(Predecessor::find(&place.path()).await.unwrap().is_none());
     next.publish().unwrap();
     let client = std::net::TcpStream::connect(address).unwrap();
-    let (_, from) = taken[0].accept().unwrap();
+    let (_, from) = taken.accept().unwrap();
     assert_eq!(from, client.local_addr().unwrap());
     let waiting = tokio::spawn(async move { next.taken().await });
     assert!(place.candidate().await.1.is_empty());
@@ -172,13 +169,13 @@ async fn what_is_wrong_with_the_place_is_said() {
     drop(answering.await);
 
     let nowhere = place.folder.path().join("nowhere/handover.sock");
-    let error = Offer::open(&nowhere, ListeningSockets::default()).unwrap_err();
+    let error = Offer::open(&nowhere, Vec::new()).unwrap_err();
     assert!(error.to_string().contains("directory"), "{error}");
 }
 
 impl Place {
     /// Two instances that wait for one that ends by itself.
-    async fn two_that_wait(&self) -> [(Predecessor, ListeningSockets); 2] {
+    async fn two_that_wait(&self) -> [(Predecessor, Vec<TcpListener>); 2] {
         let (mut offer, _) = self.offer();
         let waiting = tokio::spawn(async move { offer.taken().await });
         let both = [self.candidate().await, self.candidate().await];

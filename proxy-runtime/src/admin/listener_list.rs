@@ -6,15 +6,31 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use super::AdminState;
+use crate::connection::ListenerRules;
+use crate::server::Listener;
 #[cfg(feature = "tls")]
 use crate::server::TlsServerConfig;
 
-/// An open listener, as the program named it.
+/// An open listener.
 pub(super) struct OpenListener {
-    pub(super) name: String,
-    pub(super) address: SocketAddr,
+    name: String,
+    address: SocketAddr,
+    rules: ListenerRules,
     #[cfg(feature = "tls")]
-    pub(super) tls: Option<TlsServerConfig>,
+    tls: Option<TlsServerConfig>,
+}
+
+impl OpenListener {
+    /// Takes what is shown of a listener that is bound to `address`.
+    pub(super) fn new(listener: &Listener, address: SocketAddr) -> Self {
+        Self {
+            name: listener.name(),
+            address,
+            rules: listener.rules(),
+            #[cfg(feature = "tls")]
+            tls: listener.tls().cloned(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -44,13 +60,12 @@ struct CertificateView {
 pub(super) fn of(admin: &AdminState) -> ListenerList {
     let listeners = admin.open_listeners.iter();
     ListenerList {
-        listeners: listeners.map(|listener| view(admin, listener)).collect(),
+        listeners: listeners.map(view).collect(),
     }
 }
 
-fn view(admin: &AdminState, listener: &OpenListener) -> ListenerView {
-    let rules = admin.listeners.rules(Some(&listener.name));
-    let rules = rules.unwrap_or_default();
+fn view(listener: &OpenListener) -> ListenerView {
+    let rules = listener.rules;
     let (tls, certificates) = certificates(listener);
     ListenerView {
         name: listener.name.clone(),

@@ -50,7 +50,6 @@ mod text;
 mod verdict;
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -66,9 +65,7 @@ use self::query::Query;
 use self::respond::AdminResponse;
 use crate::explain::Listeners;
 use crate::proxy::Proxy;
-#[cfg(feature = "tls")]
-use crate::server::TlsServerConfig;
-use crate::server::{Limits, ServerMetrics};
+use crate::server::{Limits, Server, ServerMetrics};
 
 /// The admin API and page of one proxy. Cheap to clone.
 ///
@@ -211,39 +208,20 @@ impl AdminBuilder {
         self
     }
 
-    /// Adds the counters of the server to `/metrics`.
-    pub fn server(mut self, metrics: Arc<ServerMetrics>) -> Self {
-        self.inner.server = Some(metrics);
-        self
-    }
-
-    /// Sets the limits of the server, which `explain` applies to requests. Default: the defaults of
-    /// the server.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.inner.limits = limits;
-        self
-    }
-
-    /// Sets the listeners of the server, whose rules `explain` applies. Default: one listener
-    /// without rules of its own.
-    pub fn listeners(mut self, listeners: Listeners) -> Self {
-        self.inner.listeners = listeners;
-        self
-    }
-
-    /// Adds an open listener with its certificates, if it uses TLS.
-    pub fn open_listener(
-        mut self,
-        name: impl Into<String>,
-        address: SocketAddr,
-        #[cfg(feature = "tls")] tls: Option<TlsServerConfig>,
-    ) -> Self {
-        self.inner.open_listeners.push(OpenListener {
-            name: name.into(),
-            address,
-            #[cfg(feature = "tls")]
-            tls,
-        });
+    /// Adds the server of the proxy: its counters, its listeners with their certificates, and the limits and rules that
+    /// `explain` applies to requests. Default: one listener with default limits and without rules.
+    pub fn server(mut self, server: &Server) -> Self {
+        let listeners = server.listeners().iter();
+        self.inner.server = Some(Arc::clone(server.metrics()));
+        self.inner.limits = server.limits().clone();
+        self.inner.listeners = listeners
+            .clone()
+            .map(|listener| (listener.name(), listener.rules()))
+            .collect();
+        self.inner.open_listeners = listeners
+            .zip(server.local_addrs())
+            .map(|(listener, address)| OpenListener::new(listener, *address))
+            .collect();
         self
     }
 

@@ -1,3 +1,4 @@
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use discovery_core::{Merge, StaticProvider};
@@ -7,7 +8,7 @@ use proxy_model::config::ProxyConfig;
 use serde_json::Value;
 
 use super::*;
-use crate::server::ListenerRules;
+use crate::server::{Listener, ListenerRules, Server};
 
 mod lists;
 mod verdict;
@@ -393,9 +394,13 @@ async fn explain_is_told_the_listener_where_that_makes_a_difference() {
             strict_paths,
             ..ListenerRules::default()
         });
-        let names = ["web", "inner"].map(str::to_owned);
-        let listeners = names.into_iter().zip(rules).collect();
-        Admin::builder(proxy.clone()).listeners(listeners).build()
+        let listeners = ["web", "inner"].into_iter().zip(rules);
+        let server = listeners.fold(Server::for_proxy(&proxy), |server, (name, rules)| {
+            let listener = Listener::http(SocketAddr::from(([127, 0, 0, 1], 0)));
+            server.with_listener(listener.with_name(name).with_rules(rules))
+        });
+        let server = server.bind().unwrap();
+        Admin::builder(proxy.clone()).server(&server).build()
     };
     let path = |more: &str| format!("/api/v1/explain?url=http://a.example/a%253Bb{more}");
     let outcome = |admin: &Admin, more: &str| json(admin, &path(more))["outcome"].clone();

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use proxy_model::RequestHead;
 use proxy_model::compiled::{Cluster, Destination};
 use proxy_model::config::Metadata;
-use proxy_model::{DestinationId, RequestHead};
 
 use super::{LoadBalancer, Random};
 use crate::live::{Available, ClusterLive, DestinationState};
@@ -59,11 +59,6 @@ impl<'a> Candidates<'a> {
     /// The destination at `position`.
     pub fn destination(&self, position: usize) -> &'a Destination {
         &self.cluster.destinations()[self.available.members()[position].0 as usize]
-    }
-
-    /// The id of the destination at `position`.
-    pub fn id(&self, position: usize) -> &'a DestinationId {
-        self.destination(position).id()
     }
 
     /// The metadata of the destination at `position`, if it has any.
@@ -164,7 +159,12 @@ impl<'a> Candidates<'a> {
 impl fmt::Debug for Candidates<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map()
-            .entries((0..self.len()).map(|i| (self.id(i), (self.weight(i), self.in_flight(i)))))
+            .entries((0..self.len()).map(|i| {
+                (
+                    self.destination(i).id(),
+                    (self.weight(i), self.in_flight(i)),
+                )
+            }))
             .finish()
     }
 }

@@ -39,7 +39,7 @@ fn counts(
 ) -> HashMap<String, usize> {
     let mut counts = HashMap::new();
     for _ in 0..picks {
-        let id = harness.pick(policy, &BalancerHarness::GET).unwrap();
+        let id = harness.pick(policy, None).unwrap();
         *counts.entry(id.as_str().to_owned()).or_default() += 1;
     }
     counts
@@ -93,8 +93,8 @@ fn i05_on_a_tie_the_first_drawn_is_taken() {
         let (ours, drawn) = (harness(weighted(&weights)), harness(weighted(&weights)));
         for _ in 0..200 {
             assert_eq!(
-                ours.pick(&PowerOfTwoChoices, &BalancerHarness::GET),
-                drawn.pick(&FirstDrawn, &BalancerHarness::GET)
+                ours.pick(&PowerOfTwoChoices, None),
+                drawn.pick(&FirstDrawn, None)
             );
         }
     }
@@ -136,7 +136,7 @@ fn i08_turns_wrap_without_leaving_the_list() {
 fn round_robin_follows_the_order_of_the_configuration() {
     let harness = harness(equal(3));
     let picks: Vec<_> = (0..7)
-        .map(|_| harness.pick(&RoundRobin, &BalancerHarness::GET).unwrap())
+        .map(|_| harness.pick(&RoundRobin, None).unwrap())
         .collect();
     assert_eq!(picks, ["d1", "d2", "d3", "d1", "d2", "d3", "d1"]);
 }
@@ -145,12 +145,7 @@ fn round_robin_follows_the_order_of_the_configuration() {
 fn weighted_round_robin_is_exact_and_spread() {
     let harness = harness(weighted(&[5, 1, 2]));
     let picks: Vec<_> = (0..80)
-        .map(|_| {
-            harness
-                .pick(&RoundRobin, &BalancerHarness::GET)
-                .unwrap()
-                .as_str()
-        })
+        .map(|_| harness.pick(&RoundRobin, None).unwrap().as_str())
         .collect();
     for round in picks.chunks(8) {
         let count = |id| round.iter().filter(|pick| **pick == id).count();
@@ -169,16 +164,16 @@ fn i10_one_destination_is_chosen_without_asking() {
         }
     }
     let harness = harness(equal(1));
-    assert_eq!(harness.pick(&Never, &BalancerHarness::GET).unwrap(), "d1");
+    assert_eq!(harness.pick(&Never, None).unwrap(), "d1");
     // No turn is taken either.
-    harness.pick(&RoundRobin, &BalancerHarness::GET);
+    harness.pick(&RoundRobin, None);
     assert_eq!(harness.take_turn(), 0);
 }
 
 #[test]
 fn i11_without_destinations_there_is_no_pick() {
     for policy in ALL {
-        assert_eq!(harness(equal(0)).pick(policy, &BalancerHarness::GET), None);
+        assert_eq!(harness(equal(0)).pick(policy, None), None);
     }
 }
 
@@ -190,30 +185,18 @@ fn a_position_past_the_end_rejects_the_request() {
             Some(candidates.len())
         }
     }
-    assert_eq!(
-        harness(equal(3)).pick(&PastTheEnd, &BalancerHarness::GET),
-        None
-    );
+    assert_eq!(harness(equal(3)).pick(&PastTheEnd, None), None);
 }
 
 #[test]
 fn least_requests_takes_the_least_and_of_several_the_first() {
     let mut harness = harness(equal(3));
-    assert_eq!(
-        harness.pick(&LeastRequests, &BalancerHarness::GET).unwrap(),
-        "d1"
-    );
+    assert_eq!(harness.pick(&LeastRequests, None).unwrap(), "d1");
     harness.occupy(&"d1".into(), 1);
-    assert_eq!(
-        harness.pick(&LeastRequests, &BalancerHarness::GET).unwrap(),
-        "d2"
-    );
+    assert_eq!(harness.pick(&LeastRequests, None).unwrap(), "d2");
     harness.occupy(&"d2".into(), 1);
     harness.occupy(&"d3".into(), 2);
-    assert_eq!(
-        harness.pick(&LeastRequests, &BalancerHarness::GET).unwrap(),
-        "d1"
-    );
+    assert_eq!(harness.pick(&LeastRequests, None).unwrap(), "d1");
 }
 
 /// Requests of other workers at busy destinations: `PowerOfTwoChoices` ignores them,
@@ -248,15 +231,9 @@ fn least_requests_counts_per_weight() {
     let mut harness = harness(weighted(&[10, 1]));
     harness.occupy(&"d1".into(), 9);
     harness.occupy(&"d2".into(), 1);
-    assert_eq!(
-        harness.pick(&LeastRequests, &BalancerHarness::GET).unwrap(),
-        "d1"
-    );
+    assert_eq!(harness.pick(&LeastRequests, None).unwrap(), "d1");
     harness.occupy(&"d1".into(), 2);
-    assert_eq!(
-        harness.pick(&LeastRequests, &BalancerHarness::GET).unwrap(),
-        "d2"
-    );
+    assert_eq!(harness.pick(&LeastRequests, None).unwrap(), "d2");
 }
 
 #[test]
@@ -270,12 +247,7 @@ fn first_alphabetical_ignores_case_and_the_order_of_the_configuration() {
         cluster.destinations.insert(id.into(), config);
     }
     let harness = harness(cluster);
-    assert_eq!(
-        harness
-            .pick(&FirstAlphabetical, &BalancerHarness::GET)
-            .unwrap(),
-        "A1"
-    );
+    assert_eq!(harness.pick(&FirstAlphabetical, None).unwrap(), "A1");
 }
 
 #[test]
@@ -315,7 +287,7 @@ proptest! {
         for policy in ALL {
             for _ in 0..20 {
                 // A position out of range would reject the request.
-                let picked = harness.pick(policy, &BalancerHarness::GET);
+                let picked = harness.pick(policy, None);
                 let picked = picked.expect("there is always one").as_str()[1..].parse::<usize>().unwrap();
                 let is_out = weights[picked - 1] == 0 && weights.iter().any(|w| *w > 0);
                 prop_assert!(!is_out, "weight 0 gets nothing");
@@ -337,7 +309,7 @@ proptest! {
         }
         let busiest = format!("d{}", busiest + 1);
         for _ in 0..50 {
-            prop_assert_ne!(harness.pick(&PowerOfTwoChoices, &BalancerHarness::GET).unwrap(), busiest.as_str());
+            prop_assert_ne!(harness.pick(&PowerOfTwoChoices, None).unwrap(), busiest.as_str());
         }
     }
 
@@ -446,7 +418,7 @@ fn a_policy_narrows_the_choice() {
     ]);
     let picks = |client: IpAddr, harness: &BalancerHarness| {
         let picks = (0..8).map(|_| {
-            let picked = harness.pick(&policy, &From(client));
+            let picked = harness.pick(&policy, Some(&From(client)));
             picked.map_or("-", |id| id.as_str()).to_owned()
         });
         let mut picks: Vec<_> = picks.collect();

@@ -1,9 +1,8 @@
 //! Trusted proxies, and the client that they report.
 
 use std::fmt;
-use std::net::IpAddr;
 #[cfg(feature = "server")]
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU8;
 use std::sync::OnceLock;
 
@@ -64,12 +63,14 @@ impl TrustedProxies {
     }
 
     /// The field in which the proxies report the client.
-    pub fn field(self) -> ClientField {
+    #[cfg(feature = "server")]
+    pub(crate) fn field(self) -> ClientField {
         self.list().field
     }
 
     /// Returns true if the address is that of a trusted proxy.
-    pub fn trust(self, address: IpAddr) -> bool {
+    #[cfg(feature = "server")]
+    pub(crate) fn trust(self, address: IpAddr) -> bool {
         let mut networks = self.list().networks.iter();
         networks.any(|network| network.contains(address))
     }

@@ -49,7 +49,7 @@ pub struct ForwarderOptions {
 /// async fn to_tenant(forwarder: &Forwarder, request: Request<ProxyBody>) -> Response<ProxyBody> {
 ///     let sent = forwarder.send(request, "http://tenant-7.internal:8080/");
 ///     let response = sent.await.expect("the address is a URL");
-///     if let Some(error) = response.extensions().get::<ExchangeInfo>().and_then(ExchangeInfo::error) {
+///     if let Some(error) = response.extensions().get::<ExchangeInfo>().and_then(|info| info.error) {
 ///         eprintln!("not forwarded: {error:?}");
 ///     }
 ///     response

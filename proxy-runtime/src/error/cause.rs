@@ -142,7 +142,8 @@ impl Cause {
     }
 
     /// The name with spaces, for sentences: `connection refused`.
-    pub fn text(self) -> String {
+    #[cfg(any(feature = "admin", test))]
+    pub(crate) fn text(self) -> String {
         self.as_str().replace('_', " ")
     }
 

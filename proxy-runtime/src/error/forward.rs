@@ -8,10 +8,11 @@ use http::StatusCode;
 
 use super::Cause;
 
-/// The kind of a forwarding error, by YARP's `ForwarderError` with the same names and some of our own, and its
-/// [cause](Self::cause).
+/// The kind of a forwarding error: a [name](Self::as_str) for logs and metrics, from YARP's `ForwarderError` with some of our
+/// own, and the [cause](Self::cause), which programs decide by.
 ///
-/// Two values are equal if their kinds are: the cause is a detail of the kind.
+/// Two values are equal if their names are: the cause is a detail of the kind. A cause [becomes](From) the kind that it
+/// usually has.
 #[derive(Clone, Copy)]
 pub struct ForwardErrorKind {
     kind: KindName,
@@ -53,51 +54,53 @@ enum KindName {
 )]
 impl ForwardErrorKind {
     /// Connecting, sending the head, or receiving the response's head failed.
-    pub const Request: Self = Self::of(KindName::Request);
+    pub(crate) const Request: Self = Self::of(KindName::Request);
     /// Connecting, sending the head, or receiving the response's head timed out.
-    pub const RequestTimedOut: Self = Self::of(KindName::RequestTimedOut);
+    pub(crate) const RequestTimedOut: Self = Self::of(KindName::RequestTimedOut);
     /// The client disconnected, or the caller cancelled, before the response's head arrived.
-    pub const RequestCanceled: Self = Self::of(KindName::RequestCanceled);
+    pub(crate) const RequestCanceled: Self = Self::of(KindName::RequestCanceled);
     /// The upload was cancelled.
-    pub const RequestBodyCanceled: Self = Self::of(KindName::RequestBodyCanceled);
+    pub(crate) const RequestBodyCanceled: Self = Self::of(KindName::RequestBodyCanceled);
     /// Reading the request's body from the client failed.
-    pub const RequestBodyClient: Self = Self::of(KindName::RequestBodyClient);
+    pub(crate) const RequestBodyClient: Self = Self::of(KindName::RequestBodyClient);
     /// Writing the request's body to the destination failed.
-    pub const RequestBodyDestination: Self = Self::of(KindName::RequestBodyDestination);
+    pub(crate) const RequestBodyDestination: Self = Self::of(KindName::RequestBodyDestination);
     /// The response's head could not be passed on.
-    pub const ResponseHeaders: Self = Self::of(KindName::ResponseHeaders);
+    pub(crate) const ResponseHeaders: Self = Self::of(KindName::ResponseHeaders);
     /// The download was cancelled.
-    pub const ResponseBodyCanceled: Self = Self::of(KindName::ResponseBodyCanceled);
+    pub(crate) const ResponseBodyCanceled: Self = Self::of(KindName::ResponseBodyCanceled);
     /// Writing the response's body to the client failed.
-    pub const ResponseBodyClient: Self = Self::of(KindName::ResponseBodyClient);
+    pub(crate) const ResponseBodyClient: Self = Self::of(KindName::ResponseBodyClient);
     /// Reading the response's body from the destination failed.
-    pub const ResponseBodyDestination: Self = Self::of(KindName::ResponseBodyDestination);
+    pub(crate) const ResponseBodyDestination: Self = Self::of(KindName::ResponseBodyDestination);
     /// An upgraded stream was cancelled while it sent to the destination.
-    pub const UpgradeRequestCanceled: Self = Self::of(KindName::UpgradeRequestCanceled);
+    pub(crate) const UpgradeRequestCanceled: Self = Self::of(KindName::UpgradeRequestCanceled);
     /// Reading an upgraded stream from the client failed.
-    pub const UpgradeRequestClient: Self = Self::of(KindName::UpgradeRequestClient);
+    pub(crate) const UpgradeRequestClient: Self = Self::of(KindName::UpgradeRequestClient);
     /// Writing an upgraded stream to the destination failed.
-    pub const UpgradeRequestDestination: Self = Self::of(KindName::UpgradeRequestDestination);
+    pub(crate) const UpgradeRequestDestination: Self =
+        Self::of(KindName::UpgradeRequestDestination);
     /// An upgraded stream was cancelled while it sent to the client.
-    pub const UpgradeResponseCanceled: Self = Self::of(KindName::UpgradeResponseCanceled);
+    pub(crate) const UpgradeResponseCanceled: Self = Self::of(KindName::UpgradeResponseCanceled);
     /// Writing an upgraded stream to the client failed.
-    pub const UpgradeResponseClient: Self = Self::of(KindName::UpgradeResponseClient);
+    pub(crate) const UpgradeResponseClient: Self = Self::of(KindName::UpgradeResponseClient);
     /// Reading an upgraded stream from the destination failed.
-    pub const UpgradeResponseDestination: Self = Self::of(KindName::UpgradeResponseDestination);
+    pub(crate) const UpgradeResponseDestination: Self =
+        Self::of(KindName::UpgradeResponseDestination);
     /// No destination was available.
-    pub const NoAvailableDestinations: Self = Self::of(KindName::NoAvailableDestinations);
+    pub(crate) const NoAvailableDestinations: Self = Self::of(KindName::NoAvailableDestinations);
     /// The request to the destination could not be built.
-    pub const RequestCreation: Self = Self::of(KindName::RequestCreation);
+    pub(crate) const RequestCreation: Self = Self::of(KindName::RequestCreation);
     /// An upgraded stream was idle for too long.
-    pub const UpgradeActivityTimeout: Self = Self::of(KindName::UpgradeActivityTimeout);
+    pub(crate) const UpgradeActivityTimeout: Self = Self::of(KindName::UpgradeActivityTimeout);
     /// The request belongs to none of the route's partitions.
-    pub const NoPartition: Self = Self::of(KindName::NoPartition);
+    pub(crate) const NoPartition: Self = Self::of(KindName::NoPartition);
     /// A filter, a layer or a load balancing policy of the program failed.
-    pub const Extension: Self = Self::of(KindName::Extension);
+    pub(crate) const Extension: Self = Self::of(KindName::Extension);
     /// The request has come back to the proxy that forwarded it.
-    pub const LoopDetected: Self = Self::of(KindName::LoopDetected);
+    pub(crate) const LoopDetected: Self = Self::of(KindName::LoopDetected);
     /// The request is malformed, or asks for an upgrade that the cluster cannot carry.
-    pub const RequestRejected: Self = Self::of(KindName::RequestRejected);
+    pub(crate) const RequestRejected: Self = Self::of(KindName::RequestRejected);
 }
 
 impl ForwardErrorKind {
@@ -196,6 +199,10 @@ impl ForwardErrorKind {
 
     /// The description in a sentence.
     pub(crate) const fn meaning(self) -> &'static str {
+        if matches!(self.cause, Cause::AffinityRejected) {
+            // Destinations are available, but not the one that was asked for.
+            return "the affinity key of the request is of no use";
+        }
         match self.kind {
             KindName::Request => "the destination could not be reached or did not answer",
             KindName::RequestTimedOut => "the destination did not answer in time",
@@ -229,7 +236,7 @@ impl ForwardErrorKind {
     }
 
     /// The side that is responsible: that of the cause.
-    pub const fn side(self) -> Side {
+    pub(crate) const fn side(self) -> Side {
         self.cause.side()
     }
 }
@@ -262,6 +269,53 @@ impl KindName {
             Self::LoopDetected => Cause::LoopDetected,
             Self::RequestRejected => Cause::MalformedRequest,
         }
+    }
+}
+
+impl From<Cause> for ForwardErrorKind {
+    fn from(cause: Cause) -> Self {
+        let kind = match cause {
+            Cause::ConnectionRefused
+            | Cause::NoRouteToHost
+            | Cause::NameNotResolved
+            | Cause::ConnectFailed
+            | Cause::CertificateRejected
+            | Cause::TlsFailed
+            | Cause::ProtocolUnsupported
+            | Cause::WebProxyFailed
+            | Cause::StreamRefused
+            | Cause::ResetBeforeResponse
+            | Cause::MalformedResponse
+            | Cause::ConnectionLimit
+            | Cause::TlsSettings
+            | Cause::Exhausted
+            | Cause::Overloaded => Self::Request,
+            Cause::ConnectTimeout | Cause::HeaderTimeout | Cause::ActivityTimeout => {
+                Self::RequestTimedOut
+            }
+            Cause::ResetWhileSending => Self::RequestBodyDestination,
+            Cause::ResetWhileResponding => Self::ResponseBodyDestination,
+            Cause::ClientGone | Cause::ClientMemory => Self::RequestCanceled,
+            Cause::ClientTooSlow
+            | Cause::BodyTooLarge
+            | Cause::FieldsTooLarge
+            | Cause::BodyBroken => Self::RequestBodyClient,
+            Cause::MalformedRequest
+            | Cause::NoRoute
+            | Cause::RejectedByPolicy
+            | Cause::OverLimit => Self::RequestRejected,
+            Cause::NoPartition => Self::NoPartition,
+            Cause::IdleTunnel => Self::UpgradeActivityTimeout,
+            Cause::NoCluster
+            | Cause::NoDestination
+            | Cause::AllUnhealthy
+            | Cause::AllEjected
+            | Cause::AffinityRejected => Self::NoAvailableDestinations,
+            Cause::RequestNotBuilt => Self::RequestCreation,
+            Cause::PolicyMissing | Cause::ExtensionFailed => Self::Extension,
+            Cause::LoopDetected => Self::LoopDetected,
+        };
+        kind.because(cause)
     }
 }
 
@@ -325,10 +379,10 @@ pub struct ForwardError {
 }
 
 impl ForwardError {
-    /// Creates an error of `kind`. The client gets `status` if the response has not begun.
-    pub fn new(kind: ForwardErrorKind, status: StatusCode) -> Self {
+    /// Creates an error of a kind or cause. The client gets `status` if the response has not begun.
+    pub fn new(kind: impl Into<ForwardErrorKind>, status: StatusCode) -> Self {
         Self {
-            kind: kind.told(status),
+            kind: kind.into().told(status),
             status,
             unsent: false,
             source: None,
@@ -381,5 +435,26 @@ impl fmt::Display for ForwardError {
 impl StdError for ForwardError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_becomes_a_kind_that_keeps_it() {
+        for cause in Cause::ALL {
+            assert_eq!(ForwardErrorKind::from(*cause).cause(), *cause);
+        }
+        let error = ForwardError::new(Cause::BodyTooLarge, StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(error.kind().cause(), Cause::BodyTooLarge);
+    }
+
+    #[test]
+    fn an_affinity_key_is_no_lack_of_destinations() {
+        let text = |cause| ForwardError::new(cause, StatusCode::SERVICE_UNAVAILABLE).to_string();
+        assert_eq!(text(Cause::NoDestination), "no destination is available");
+        assert!(text(Cause::AffinityRejected).contains("affinity key"));
     }
 }

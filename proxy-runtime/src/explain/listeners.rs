@@ -38,13 +38,13 @@ impl Listeners {
     }
 
     /// Returns true if the listeners have different rules, so that one must be named.
-    pub fn differ(&self) -> bool {
+    pub(crate) fn differ(&self) -> bool {
         let first = self.0.first().map(|(_, rules)| *rules);
         self.0.iter().any(|(_, rules)| Some(*rules) != first)
     }
 
     /// Returns the names in the order of the listeners.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 

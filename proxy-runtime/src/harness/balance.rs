@@ -34,7 +34,7 @@ use crate::state::{Generation, Registered};
 ///     ..ClusterConfig::default()
 /// };
 /// let harness = BalancerHarness::new(cluster, 42).unwrap();
-/// let picks: Vec<_> = (0..3).map(|_| harness.pick(&RoundRobin, &BalancerHarness::GET).unwrap()).collect();
+/// let picks: Vec<_> = (0..3).map(|_| harness.pick(&RoundRobin, None).unwrap()).collect();
 /// assert_eq!(picks, ["a", "b", "a"]);
 /// ```
 pub struct BalancerHarness {
@@ -43,8 +43,8 @@ pub struct BalancerHarness {
 }
 
 impl BalancerHarness {
-    /// A request for `/` without headers, for policies that ignore requests.
-    pub const GET: HarnessHead = HarnessHead(());
+    /// A request for `/` without headers.
+    pub(crate) const GET: HarnessHead = HarnessHead(());
 
     /// Creates a cluster of these destinations without requests in flight. `seed` makes random
     /// choices repeatable. The policy of the configuration is ignored.
@@ -77,14 +77,15 @@ impl BalancerHarness {
         }
     }
 
-    /// Returns the destination that a request would go to. The request does not count as in flight
-    /// afterwards.
+    /// Returns the destination that a request would go to: one with this head, or a `GET` for `/` without headers. It
+    /// does not count as in flight afterwards.
     pub fn pick(
         &self,
         policy: &dyn LoadBalancer,
-        head: &dyn RequestHead,
+        head: Option<&dyn RequestHead>,
     ) -> Option<&DestinationId> {
         let cluster = &self.generation.snapshot().clusters()[0];
+        let head = head.unwrap_or(&Self::GET);
         let picked = self.state().pick_by(policy, cluster, head)?;
         Some(cluster.destinations()[picked.index.0 as usize].id())
     }
@@ -124,7 +125,7 @@ impl fmt::Debug for BalancerHarness {
 
 /// The request [`BalancerHarness::GET`].
 #[derive(Clone, Copy, Debug)]
-pub struct HarnessHead(());
+pub(crate) struct HarnessHead(());
 
 impl RequestHead for HarnessHead {
     fn method(&self) -> &str {

@@ -4,7 +4,7 @@ mod balance;
 #[cfg(feature = "testing")]
 mod pool;
 
-pub use self::balance::{BalancerHarness, HarnessHead};
+pub use self::balance::BalancerHarness;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use self::pool::PoolHarness;

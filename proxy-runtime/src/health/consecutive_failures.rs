@@ -10,7 +10,7 @@ use super::{ActiveHealthPolicy, Health, Probed};
 /// the health does not change. Default: 2. The number of successes is `Rise` of the check, for an
 /// unhealthy destination. Default: 1.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ConsecutiveFailures;
+pub(super) struct ConsecutiveFailures;
 
 impl ActiveHealthPolicy for ConsecutiveFailures {
     fn evaluate(&self, probed: &Probed<'_>) -> Health {

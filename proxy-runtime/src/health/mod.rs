@@ -65,8 +65,7 @@ mod state;
 
 pub(crate) use self::available::AvailabilityPolicies;
 pub use self::available::AvailableDestinationsPolicy;
-pub use self::consecutive_failures::ConsecutiveFailures;
-pub use self::passive::{Forwarded, PassiveHealthPolicy, TransportFailureRate};
+pub use self::passive::{Forwarded, PassiveHealthPolicy};
 pub(crate) use self::passive::{PassivePolicies, is_failure, time_out};
 pub(crate) use self::policy::HealthPolicies;
 pub use self::policy::{ActiveHealthPolicy, Probed};

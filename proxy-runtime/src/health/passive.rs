@@ -105,7 +105,7 @@ pub(crate) fn is_failure(error: ForwardErrorKind) -> bool {
 /// fewer requests in it than `TransportFailureRateHealthPolicy.MinimalTotalCountThreshold` (default:
 /// 10) a destination is healthy.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TransportFailureRate;
+pub(super) struct TransportFailureRate;
 
 impl PassiveHealthPolicy for TransportFailureRate {
     fn evaluate(&self, request: &Forwarded<'_>) -> Health {

@@ -9,7 +9,8 @@ use http::StatusCode;
 use proxy_model::compiled::{ActiveCheck, Cluster, Destination};
 use proxy_model::{Problem, Problems, Snapshot, pointer_to, same_id};
 
-use super::{ConsecutiveFailures, Health, ProbeError};
+use super::consecutive_failures::ConsecutiveFailures;
+use super::{Health, ProbeError};
 
 /// The name of the built-in policy.
 const BUILT_IN: &str = "ConsecutiveFailures";

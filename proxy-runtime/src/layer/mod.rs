@@ -81,7 +81,7 @@
 //! # Errors, time and counts
 //!
 //! An error of a layer becomes 500 with the error
-//! [`Extension`](crate::ForwardErrorKind::Extension). An error that is, or is caused by, a
+//! `Extension`. An error that is, or is caused by, a
 //! [`ForwardError`](crate::ForwardError), such as those of both bodies, becomes the response of
 //! that error. The route's `Timeout` includes the layers: then 504.
 //!

@@ -86,8 +86,8 @@ async fn the_routes_timeout_bounds_its_layers() {
     assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT);
     assert_eq!(started.elapsed(), Duration::from_secs(30));
     let info = response.extensions().get::<ExchangeInfo>().unwrap();
-    assert_eq!(info.error(), Some(ForwardErrorKind::RequestTimedOut));
-    assert_eq!(info.route().unwrap().as_str(), "r");
+    assert_eq!(info.error, Some(ForwardErrorKind::RequestTimedOut));
+    assert_eq!(info.route.as_ref().unwrap().as_str(), "r");
 }
 
 /// Services are created when the list of a route changes, and only then.

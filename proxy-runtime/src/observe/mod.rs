@@ -15,7 +15,11 @@ mod loop_counter;
 mod metrics;
 mod per_worker;
 mod series;
-pub mod targets;
+#[cfg_attr(
+    not(all(feature = "server", feature = "tls")),
+    allow(dead_code, reason = "those of a server are listed with the others")
+)]
+pub(crate) mod targets;
 mod traffic;
 
 /// The pause between log lines with the same cause that a client can repeat.

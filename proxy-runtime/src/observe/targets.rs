@@ -15,16 +15,16 @@
 //! failure of destinations have one event per change.
 
 /// Requests.
-pub const REQUEST: &str = "proxy::request";
+pub(crate) const REQUEST: &str = "proxy::request";
 /// Connections to destinations.
-pub const UPSTREAM: &str = "proxy::upstream";
+pub(crate) const UPSTREAM: &str = "proxy::upstream";
 /// Generations of the configuration.
-pub const CONFIG: &str = "proxy::config";
+pub(crate) const CONFIG: &str = "proxy::config";
 /// Health of destinations.
-pub const HEALTH: &str = "proxy::health";
+pub(crate) const HEALTH: &str = "proxy::health";
 /// Listeners and the connections of clients.
-pub const SERVER: &str = "proxy::server";
+pub(crate) const SERVER: &str = "proxy::server";
 /// Certificates and handshakes.
-pub const TLS: &str = "proxy::tls";
+pub(crate) const TLS: &str = "proxy::tls";
 /// Errors of the access log.
-pub const ACCESS: &str = "proxy::access";
+pub(crate) const ACCESS: &str = "proxy::access";

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,9 +21,8 @@ use super::memory::default_memory;
 use super::metrics::ServerMetrics;
 use super::open_files;
 use super::shared::WorkerShared;
-use super::sockets::ListeningSockets;
 use super::worker::{self, Command, Socket, WorkerPart, WorkerReport};
-use crate::observe::{WorkerPlace, targets};
+use crate::observe::{ProxyMetrics, WorkerPlace, targets};
 
 /// Makes the server of a worker, on its thread.
 type MakeWorker = Arc<dyn Fn() -> Box<dyn Worker> + Send + Sync>;
@@ -60,6 +59,7 @@ pub struct ServerBuilder {
     workers: Option<NonZeroUsize>,
     limits: Limits,
     access_log: Option<Arc<dyn AccessLogSink>>,
+    proxy: Option<Arc<ProxyMetrics>>,
     backlog: u32,
     share_ports: bool,
 }
@@ -73,9 +73,16 @@ impl ServerBuilder {
             workers: None,
             limits: Limits::default(),
             access_log: None,
+            proxy: None,
             backlog: 1024,
             share_ports: false,
         }
+    }
+
+    /// Sets the metrics of the proxy that is served.
+    pub(super) fn counting_for(mut self, proxy: Arc<ProxyMetrics>) -> Self {
+        self.proxy = Some(proxy);
+        self
     }
 
     /// Adds a listener. At least one is required.
@@ -124,17 +131,17 @@ impl ServerBuilder {
     ///
     /// Fails if there is no listener, or if an address cannot be bound. No address is bound then.
     pub fn bind(self) -> Result<Server, BindError> {
-        self.bind_with(&mut ListeningSockets::default())
+        self.bind_with(&mut Vec::new())
     }
 
     /// Like [`bind`](Self::bind), but takes the sockets of an address from `inherited` if it has
-    /// any. Sockets that are left there belong to no listener. An address with port 0 always gets a
-    /// new socket.
+    /// any, such as those that another process has [passed](Server::listening_sockets). Sockets that
+    /// are left there belong to no listener. An address with port 0 always gets a new socket.
     ///
     /// # Errors
     ///
     /// Fails as [`bind`](Self::bind) does.
-    pub fn bind_with(self, inherited: &mut ListeningSockets) -> Result<Server, BindError> {
+    pub fn bind_with(self, inherited: &mut Vec<TcpListener>) -> Result<Server, BindError> {
         if self.listeners.is_empty() {
             return Err(BindError::NoAddress);
         }
@@ -158,15 +165,20 @@ impl ServerBuilder {
         }
         let bound = addresses
             .iter()
-            .map(|address| listener::bind(*address, &addresses, options, inherited.take(*address)))
+            .map(|address| {
+                let inherited = listener::take(*address, inherited);
+                listener::bind(*address, &addresses, options, inherited)
+            })
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Server {
             addresses: bound.iter().map(|bound| bound.address).collect(),
             sockets: by_worker(bound, &self.listeners, workers),
+            listeners: self.listeners,
             metrics: Arc::new(ServerMetrics::new(workers)),
             make_worker: self.make_worker,
             limits: self.limits,
             access_log: self.access_log,
+            proxy: self.proxy,
         })
     }
 }
@@ -197,12 +209,18 @@ impl fmt::Debug for ServerBuilder {
 /// A server that listens but does not serve yet.
 #[must_use = "nothing is served before `start`"]
 pub struct Server {
+    #[cfg_attr(
+        not(feature = "admin"),
+        expect(dead_code, reason = "for the admin page")
+    )]
+    listeners: Vec<Listener>,
     addresses: Vec<SocketAddr>,
     sockets: Vec<Vec<Socket>>,
     metrics: Arc<ServerMetrics>,
     make_worker: MakeWorker,
     limits: Limits,
     access_log: Option<Arc<dyn AccessLogSink>>,
+    proxy: Option<Arc<ProxyMetrics>>,
 }
 
 impl Server {
@@ -212,24 +230,36 @@ impl Server {
         &self.addresses
     }
 
+    /// The listeners, in the order in which they were given.
+    #[cfg(feature = "admin")]
+    pub(crate) fn listeners(&self) -> &[Listener] {
+        &self.listeners
+    }
+
+    /// The limits for clients.
+    #[cfg(feature = "admin")]
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// The counters of the server.
     pub fn metrics(&self) -> &Arc<ServerMetrics> {
         &self.metrics
     }
 
-    /// Duplicates the sockets for a program that replaces this one (hot restart). While the
-    /// duplicates exist, the kernel queues clients for them: drop them before the server stops
-    /// without a successor.
+    /// Duplicates the sockets for a program that replaces this one (hot restart). How they get there is up to the
+    /// program; Unix has `SCM_RIGHTS`.
+    ///
+    /// While either process has a socket, the kernel queues clients at it, and the process that accepts serves them. No
+    /// client is rejected. A new socket on the same port cannot guarantee that: clients in the queue of a closing socket
+    /// are reset. So drop the duplicates before the server stops without a successor.
     ///
     /// # Errors
     ///
     /// Fails if the process has no file descriptors left.
-    pub fn listening_sockets(&self) -> io::Result<ListeningSockets> {
-        let mut sockets = ListeningSockets::default();
-        for socket in self.sockets.iter().flatten() {
-            sockets.add(socket.listener.try_clone()?)?;
-        }
-        Ok(sockets)
+    pub fn listening_sockets(&self) -> io::Result<Vec<TcpListener>> {
+        let sockets = self.sockets.iter().flatten();
+        sockets.map(|socket| socket.listener.try_clone()).collect()
     }
 
     /// Starts the threads. Blocks for some milliseconds until all of them serve.
@@ -262,6 +292,7 @@ impl Server {
             );
             let shared = shared
                 .with_addresses(addresses.clone())
+                .with_proxy(self.proxy.clone())
                 .with_memory(memory / workers_in_all as u64);
             let shared = Arc::new(shared);
             // An error drops `commands`, which ends those that have been started.

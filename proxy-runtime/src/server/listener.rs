@@ -15,6 +15,7 @@ use crate::connection::ListenerRules;
 /// An address to listen on, with its protocol.
 #[derive(Clone, Debug)]
 pub struct Listener {
+    name: Option<String>,
     address: SocketAddr,
     #[cfg(feature = "tls")]
     tls: Option<TlsServerConfig>,
@@ -29,6 +30,7 @@ impl Listener {
     /// address `[::]` includes IPv4, unless the server also listens on the same port of `0.0.0.0`.
     pub fn http(address: SocketAddr) -> Self {
         Self {
+            name: None,
             address,
             #[cfg(feature = "tls")]
             tls: None,
@@ -41,6 +43,7 @@ impl Listener {
     #[cfg(feature = "tls")]
     pub fn https(address: SocketAddr, tls: TlsServerConfig) -> Self {
         Self {
+            name: None,
             address,
             tls: Some(tls),
             rules: ListenerRules::default(),
@@ -48,24 +51,17 @@ impl Listener {
         }
     }
 
+    /// Sets the name on the admin page. Default: the address.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
     /// Sets the rules for requests. Default: the rules that apply to all listeners.
     #[must_use]
     pub fn with_rules(mut self, rules: ListenerRules) -> Self {
         self.rules = rules;
-        self
-    }
-
-    /// Sets [`ListenerRules::strict_paths`].
-    #[must_use]
-    pub fn with_strict_paths(mut self, strict: bool) -> Self {
-        self.rules.strict_paths = strict;
-        self
-    }
-
-    /// Sets [`ListenerRules::trusts_senders`].
-    #[must_use]
-    pub fn with_trusted_senders(mut self, trusted: bool) -> Self {
-        self.rules.trusts_senders = trusted;
         self
     }
 
@@ -79,6 +75,25 @@ impl Listener {
     /// The configured address.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The name; by default the address.
+    #[cfg(feature = "admin")]
+    pub(crate) fn name(&self) -> String {
+        let address = || self.address.to_string();
+        self.name.clone().unwrap_or_else(address)
+    }
+
+    /// The rules for requests.
+    #[cfg(feature = "admin")]
+    pub(crate) fn rules(&self) -> ListenerRules {
+        self.rules
+    }
+
+    /// The TLS settings, if it uses TLS.
+    #[cfg(all(feature = "admin", feature = "tls"))]
+    pub(crate) fn tls(&self) -> Option<&TlsServerConfig> {
+        self.tls.as_ref()
     }
 
     /// Wraps one socket of the listener.
@@ -192,6 +207,12 @@ pub(crate) fn bind(
     bound.map_err(|source| BindError::new(address, source))
 }
 
+/// Removes and returns the sockets of an address.
+pub(crate) fn take(address: SocketAddr, sockets: &mut Vec<TcpListener>) -> Vec<TcpListener> {
+    let is_of = |socket: &mut TcpListener| socket.local_addr().is_ok_and(|of| of == address);
+    sockets.extract_if(.., is_of).collect()
+}
+
 fn bind_all(address: SocketAddr, all: &[SocketAddr], options: SocketOptions) -> io::Result<Bound> {
     let only_v6 = !is_dual_stack(address, all);
     if SHARES_PORTS && !options.share_port && address.port() != 0 {
@@ -217,6 +238,10 @@ fn bind_all(address: SocketAddr, all: &[SocketAddr], options: SocketOptions) -> 
 /// clients at each.
 fn share_out(mut sockets: Vec<TcpListener>, workers: usize) -> io::Result<Vec<TcpListener>> {
     let distinct = sockets.len();
+    for socket in &sockets {
+        // Another program may have made them blocking.
+        socket.set_nonblocking(true)?;
+    }
     for worker in distinct..workers {
         sockets.push(sockets[worker % distinct].try_clone()?);
     }
@@ -244,8 +269,8 @@ pub fn probe(address: SocketAddr, all: &[SocketAddr]) -> Result<(), BindError> {
         .map_err(|source| BindError::new(address, source))
 }
 
-/// Returns true if nobody can listen on both addresses of a server that has `all` of them: they are the same, or
-/// one includes the other. Port 0 takes a free port.
+/// Returns true if a server that has `all` these addresses cannot listen on both: they are the same, or one includes
+/// the other. Port 0 takes a free port.
 pub fn overlap(one: SocketAddr, other: SocketAddr, all: &[SocketAddr]) -> bool {
     let is_any = |address: SocketAddr| address.ip().is_unspecified();
     one.port() == other.port()
@@ -381,6 +406,18 @@ mod tests {
             let next = bind(address, &[], options(workers), sockets.collect()).unwrap();
             assert_eq!((next.address, next.sockets.len()), (address, expected));
         }
+    }
+
+    #[test]
+    fn sockets_are_found_by_the_address_that_they_have() {
+        let [one, two] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let [first, second] = [&one, &two].map(|socket| socket.local_addr().unwrap());
+        let mut sockets = vec![one.try_clone().unwrap(), two, one];
+        assert_eq!(take(first, &mut sockets).len(), 2);
+        assert_eq!(take(first, &mut sockets).len(), 0);
+        assert_eq!(sockets.len(), 1);
+        assert_eq!(take(second, &mut sockets).len(), 1);
+        assert!(sockets.is_empty());
     }
 
     #[cfg(target_os = "linux")]

@@ -61,7 +61,7 @@
 //! | HTTP/2 without an authority, or with an `:authority` and a `Host` that differ | 400 |
 //! | a target that is no path (except `*` for OPTIONS), or absolute with another scheme than http and https | 400 |
 //! | a path with `%00`, with a `%` without two digits, or with a dot segment that has a parameter (`/..;x/`) | 400 |
-//! | a path with an encoded slash or a parameter, where the listener is [strict](Listener::with_strict_paths) | 400 |
+//! | a path with an encoded slash or a parameter, where the listener is [strict](ListenerRules::strict_paths) | 400 |
 //! | `Transfer-Encoding` with `Content-Length`, either twice, `chunked` twice, or a coding on HTTP/1.0 | 400 |
 //! | another transfer coding | 501 |
 //! | another version than 1.0 and 1.1 where those are spoken | 505 |
@@ -81,7 +81,7 @@
 //!
 //! Accepted requests are normalised: an absolute target becomes a path, its authority becomes
 //! `Host`, and dot segments of the path are resolved. `X-Real-IP` and similar fields about the
-//! origin of a request are removed, unless the listener [trusts](Listener::with_trusted_senders)
+//! origin of a request are removed, unless the listener [trusts](ListenerRules::trusts_senders)
 //! its clients.
 //!
 //! # Other protocols
@@ -125,11 +125,12 @@ mod outcome;
 mod proxy_protocol;
 pub(crate) mod shared;
 mod shed;
-mod sockets;
 #[cfg(feature = "tls")]
 mod tls;
 pub(crate) mod validation;
 pub(crate) mod worker;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -138,7 +139,7 @@ use tower_service::Service;
 
 pub use self::access_log::{
     AccessLogFormat, AccessLogSink, AccessLogTemplate, AccessLogWriter, AccessRecord,
-    InvalidTemplate, LogCapacity, LogOutput, QueryLogging,
+    InvalidTemplate, LogOutput, QueryLogging,
 };
 pub use self::builder::{Server, ServerBuilder};
 pub use self::connection::RequestBody;
@@ -155,7 +156,6 @@ pub use self::proxy_protocol::ProxyProtocol;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use self::proxy_protocol::fuzz_proxy_header;
-pub use self::sockets::ListeningSockets;
 #[cfg(feature = "tls")]
 pub use self::tls::{
     Certificate, CertificateStore, ClientAuth, TlsConfigError, TlsPolicy, TlsServerConfig,
@@ -185,6 +185,7 @@ impl Server {
     /// with its own connections to destinations.
     pub fn for_proxy(proxy: &Proxy) -> ServerBuilder {
         let proxy = proxy.clone();
-        ServerBuilder::new(move || ProxyHandler::new(proxy.service()))
+        let metrics = Arc::clone(proxy.shared().metrics());
+        ServerBuilder::new(move || ProxyHandler::new(proxy.service())).counting_for(metrics)
     }
 }

@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use super::{Listed, Pages, RENEW};
 
 /// The maximum number of public items by library. Fields, variants and re-exports of other crates do
-/// not count. The forwarder alone has 279; traces, extension points, causes, session affinity, client certificates by
-/// server name, look-ups for resolvers, and the seams of policies have the rest.
-const MOST: [(&str, usize); 1] = [("proxy-runtime", 408)];
+/// not count. The forwarder, the server and the admin API have most; explanations, traces, extension points, causes,
+/// session affinity, client certificates by server name, look-ups for resolvers, and policies have the rest.
+const MOST: [(&str, usize); 1] = [("proxy-runtime", 345)];
 
 /// The folder of the lists, which holds nothing else.
 pub(super) const DIRECTORY: &str = "xtask/public-api";

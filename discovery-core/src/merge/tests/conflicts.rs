@@ -64,11 +64,12 @@ async fn providers_are_put_together() {
                     simple(&[], &[("a", "http://3"), ("C", "http://3")]),
                 ),
             ],
-            serving: &["r→A", "a=http://1", "b=http://b", "c=http://c"],
+            serving: &["r→A of two", "a=http://1", "b=http://b", "c=http://c"],
             problems: &[
-                "two: error at /Clusters/A: the cluster `A` of the provider `two` is left out: the provider `one` has one with this id (give one of the providers a prefix for its ids)",
-                "three: error at /Clusters/a: the cluster `a` of the provider `three` is left out: the provider `one` has one with this id (give one of the providers a prefix for its ids)",
-                "three: error at /Clusters/C: the cluster `C` of the provider `three` is left out: the provider `two` has one with this id (give one of the providers a prefix for its ids)",
+                "two: error at /Clusters/A: the cluster `A` of the provider `two` is left out, and requests for it get 503: the provider `one` has one with this id (give one of the providers a prefix for its ids)",
+                "two: unknown_cluster /Routes/r/ClusterId",
+                "three: error at /Clusters/a: the cluster `a` of the provider `three` is left out, and requests for it get 503: the provider `one` has one with this id (give one of the providers a prefix for its ids)",
+                "three: error at /Clusters/C: the cluster `C` of the provider `three` is left out, and requests for it get 503: the provider `two` has one with this id (give one of the providers a prefix for its ids)",
             ],
         },
         Case {
@@ -258,6 +259,68 @@ async fn what_is_bad_takes_nobody_s_place() {
     assert_eq!(state.problems[0].provider.as_deref(), Some("one"));
 }
 
+/// The clusters that the routes of the provider `two` lead to.
+async fn targets_beside(one: Arc<dyn ConfigProvider>, two: ProxyConfig) -> Vec<String> {
+    let merged = Merge::new().provider(one).provider(provider("two", two));
+    let state = ready(&merged.start()).await;
+    let config = state.snapshot.config().clone();
+    let mut targets = Vec::new();
+    for route in config.routes.into_values() {
+        targets.extend(route.cluster_id);
+        let shares = route.weighted_clusters.into_iter().flatten();
+        targets.extend(shares.map(|share| share.cluster_id));
+        let partitioned = route.partitioned_clusters.into_iter();
+        let partitions = partitioned.flat_map(|of| of.partitions);
+        targets.extend(partitions.map(|of| of.cluster_id));
+    }
+    targets.iter().map(ToString::to_string).collect()
+}
+
+/// A provider's traffic goes to its own cluster or to none, in every place that names one.
+#[tokio::test(start_paused = true)]
+async fn no_route_leads_to_the_cluster_that_displaced_its_own() {
+    let one = || {
+        Arc::new(provider(
+            "one",
+            simple(&[], &[("web", "http://1"), ("Web of Two", "http://1")]),
+        ))
+    };
+    let clusters = r#""Clusters": { "WEB": {}, "own": {} }"#;
+    let cases = [
+        (r#""ClusterId": "web""#, &["web of two'"][..]),
+        (r#""ClusterId": "own""#, &["own"]),
+        (r#""ClusterId": "Web of Two""#, &["Web of Two"]),
+        (
+            r#""WeightedClusters": [{ "ClusterId": "Web" }, { "ClusterId": "own" }]"#,
+            &["Web of two'", "own"],
+        ),
+        (
+            r#""PartitionedClusters": { "Key": { "Header": "X-Key" }, "Partitions": [
+                { "ClusterId": "web", "Name": "a" }, { "ClusterId": "own", "Name": "b" }] }"#,
+            &["web of two'", "own"],
+        ),
+        (r#""Redirect": { "Scheme": "https" }"#, &[]),
+    ];
+    for (target, expected) in cases {
+        let text = format!(
+            r#"{{ "Routes": {{ "r": {{ {target}, "Match": {{ "Path": "/x" }} }} }}, {clusters} }}"#
+        );
+        let two = ProxyConfig::from_json(&text).unwrap();
+        assert_eq!(targets_beside(one(), two).await, expected, "{target}");
+    }
+}
+
+/// A cluster that was left out because it is bad does not lend its routes to another provider's, either.
+#[tokio::test(start_paused = true)]
+async fn no_route_of_a_bad_cluster_leads_to_another_provider_s() {
+    let mut bad = simple(&[("r", "web")], &[("web", "http://1")]);
+    bad.clusters[0].load_balancing_policy = Some("Nonsense".to_owned());
+    let one = Arc::new(provider("one", bad).strictness(Strictness::Isolated));
+    let two = simple(&[("s", "web")], &[("web", "http://2")]);
+    let targets = targets_beside(one, two).await;
+    assert_eq!(targets, ["web of one", "web"]);
+}
+
 proptest! {
     /// Every id exists once, in the first provider's form; others are left out and reported with their
     /// provider.
@@ -286,6 +349,7 @@ proptest! {
                     problems: proxy_model::Problems::new(),
                     rejected: false,
                     kept: Default::default(),
+                    unusable: Default::default(),
                     retry: false,
                 })),
                 accepted: None,

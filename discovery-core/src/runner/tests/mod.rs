@@ -4,6 +4,7 @@ mod live_destinations;
 mod not_enabled;
 mod outages;
 mod quiet;
+mod seniority;
 mod services;
 mod timing;
 mod unread;

@@ -150,11 +150,22 @@ async fn success_ends_the_back_off() {
 #[tokio::test(start_paused = true)]
 async fn a_source_may_ask_for_patience() {
     let source = ScriptedDiscoverer::new("script");
-    source.fail(DiscoverError::transient("busy").with_retry_after(Duration::from_secs(120)));
+    source.fail(DiscoverError::transient("busy").with_retry_after(Duration::from_secs(45)));
     let _provider = Runner::new(source.clone()).options(options()).start();
     source.wait_for_calls(1).await;
     let wait = seconds_until_call(&source, 2).await;
-    assert!((119.9..120.1).contains(&wait), "{wait}");
+    assert!((44.9..45.1).contains(&wait), "{wait}");
+}
+
+/// One gateway that is told to be left alone for an hour must not keep a proxy without configuration for it.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_asks_for_an_hour_is_asked_after_a_minute() {
+    let source = ScriptedDiscoverer::new("script");
+    source.fail(DiscoverError::transient("busy").with_retry_after(Duration::from_secs(3600)));
+    let _provider = Runner::new(source.clone()).options(options()).start();
+    source.wait_for_calls(1).await;
+    let wait = seconds_until_call(&source, 2).await;
+    assert!((59.9..60.1).contains(&wait), "{wait}");
 }
 
 /// A source that always reports changes, without ever waiting.
@@ -291,10 +302,10 @@ async fn a_trigger_is_heard_once_during_a_back_off() {
 #[tokio::test(start_paused = true)]
 async fn a_source_that_asked_for_patience_is_not_hurried_by_its_triggers() {
     let source = ScriptedDiscoverer::new("script");
-    source.fail(DiscoverError::transient("busy").with_retry_after(Duration::from_secs(120)));
+    source.fail(DiscoverError::transient("busy").with_retry_after(Duration::from_secs(45)));
     let _provider = Runner::new(source.clone()).options(options()).start();
     source.wait_for_calls(1).await;
     source.trigger();
     let wait = seconds_until_call(&source, 2).await;
-    assert!((119.9..120.1).contains(&wait), "{wait}");
+    assert!((44.9..45.1).contains(&wait), "{wait}");
 }

@@ -34,8 +34,8 @@ async fn a_conflict_of_routes_is_told_once_and_both_are_there() {
     assert_eq!(
         told,
         [
-            "/Routes/route:b duplicate_route_criteria",
             "/Services/c/members/n3/tags/weight invalid_weight",
+            "/Routes/route:b duplicate_route_criteria",
         ]
     );
     assert_eq!(

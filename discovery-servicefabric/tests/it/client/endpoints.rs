@@ -94,6 +94,8 @@ async fn a_gateway_that_answers_with_errors_of_its_own_is_left() {
         bare(503),
         error(503, "FABRIC_E_NOT_READY"),
         with_header(bare(503), "retry-after", "600"),
+        bare(429),
+        with_header(bare(429), "retry-after", "3600"),
         bare(504),
         bare(401),
         bare(403),
@@ -115,7 +117,6 @@ async fn what_a_gateway_says_of_the_question_is_believed() {
         bare(400),
         error(404, "FABRIC_E_APPLICATION_NOT_FOUND"),
         error(404, "FABRIC_E_SOMETHING_ELSE"),
-        bare(429),
     ] {
         let gateway = without("a", how.clone());
         client(&gateway).applications().await.unwrap_err();
@@ -128,7 +129,14 @@ async fn what_a_gateway_says_of_the_question_is_believed() {
 /// with the current one.
 #[tokio::test(start_paused = true)]
 async fn errors_of_a_cluster_are_asked_for_once_of_each_gateway() {
-    for how in [bare(500), bare(503), bare(504), bare(403), bare(404)] {
+    for how in [
+        bare(500),
+        bare(503),
+        bare(429),
+        bare(504),
+        bare(403),
+        bare(404),
+    ] {
         let gateway = without("abc", how.clone());
         let client = client(&gateway);
         client.applications().await.unwrap_err();

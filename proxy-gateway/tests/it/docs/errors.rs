@@ -173,15 +173,14 @@ fn each_source(directory: &Path, each: &mut dyn FnMut(&Path, &str)) {
 }
 
 fn constant(name: &str) -> &'static str {
-    use proxy_runtime::observe::targets;
     match name {
-        "REQUEST" => targets::REQUEST,
-        "UPSTREAM" => targets::UPSTREAM,
-        "CONFIG" => targets::CONFIG,
-        "HEALTH" => targets::HEALTH,
-        "SERVER" => targets::SERVER,
-        "TLS" => targets::TLS,
-        "ACCESS" => targets::ACCESS,
+        "REQUEST" => "proxy::request",
+        "UPSTREAM" => "proxy::upstream",
+        "CONFIG" => "proxy::config",
+        "HEALTH" => "proxy::health",
+        "SERVER" => "proxy::server",
+        "TLS" => "proxy::tls",
+        "ACCESS" => "proxy::access",
         other => panic!("a target called {other} is new here"),
     }
 }

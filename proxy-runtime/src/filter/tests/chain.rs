@@ -18,7 +18,7 @@ struct Scripted(&'static str, Calls);
 
 impl Filter for Scripted {
     fn on_request(&self, head: &mut RequestEdit<'_>, context: &FilterContext<'_>) -> Flow {
-        let seen = format!("{}:{}{}", self.0, context.route_id(), context.cluster_id());
+        let seen = format!("{}:{}{}", self.0, context.route.id(), context.cluster.id());
         self.1.lock().push(seen);
         head.append("x-seen", self.0).unwrap();
         match self.0 {

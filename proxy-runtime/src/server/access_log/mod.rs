@@ -14,7 +14,7 @@ pub use self::record::AccessRecord;
 pub(crate) use self::record::Draft;
 pub use self::template::{AccessLogTemplate, InvalidTemplate};
 pub use self::writer::AccessLogWriter;
-pub use log_sink::{Capacity as LogCapacity, Output as LogOutput};
+pub use log_sink::Output as LogOutput;
 
 /// Receives the record of each finished request.
 ///

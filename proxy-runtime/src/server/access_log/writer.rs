@@ -28,26 +28,13 @@ pub struct AccessLogWriter {
 }
 
 impl AccessLogWriter {
-    /// Starts a thread that writes lines to `output`, with the default capacity.
+    /// Starts a thread that writes lines to `output`.
     ///
     /// # Errors
     ///
     /// Fails if no thread can be created.
     pub fn start(output: Output, format: AccessLogFormat, query: QueryLogging) -> io::Result<Self> {
-        Self::with_capacity(output, format, query, Capacity::default())
-    }
-
-    /// Starts a thread with a queue of `capacity`.
-    ///
-    /// # Errors
-    ///
-    /// Fails if no thread can be created.
-    pub fn with_capacity(
-        output: Output,
-        format: AccessLogFormat,
-        query: QueryLogging,
-        capacity: Capacity,
-    ) -> io::Result<Self> {
+        let capacity = Capacity::default();
         let lines = LogWriter::start("access-log", output, capacity, |event| report(&event))?;
         Ok(Self {
             format,

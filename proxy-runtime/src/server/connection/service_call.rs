@@ -219,7 +219,7 @@ fn pass_on<B: Body<Data = Bytes>>(
     let info = response.extensions().get::<ExchangeInfo>();
     let is_forwarded = info.is_some();
     let is_cut_short =
-        info.and_then(ExchangeInfo::error) == Some(ForwardErrorKind::RequestBodyClient);
+        info.and_then(|info| info.error) == Some(ForwardErrorKind::RequestBodyClient);
     match body_rejection(record.meter.as_ref(), response.status()) {
         // A proxy knows why its reading ended, and has answered for its route.
         Some(_) if is_forwarded => {
@@ -310,6 +310,7 @@ fn reject<B: Body<Data = Bytes>>(
     place: impl FnOnce(ResponseBody<B>),
 ) -> response::Parts {
     record.rejected(rejection);
+    record.connection.count_rejection(rejection.status);
     let mut response = Response::new(());
     *response.status_mut() = rejection.status;
     #[cfg(feature = "http2")]

@@ -265,11 +265,11 @@ async fn a_body_tells_how_it_ended() {
             .get::<proxy_runtime::forward::ExchangeInfo>()
             .unwrap()
             .clone();
-        assert_eq!(info.route().unwrap(), &"all");
-        assert_eq!(info.cluster().unwrap(), &"c");
-        assert_eq!(info.destination().unwrap(), &"d0");
-        assert!(info.upstream().is_some() && info.time_to_head().is_some());
-        assert_eq!(info.error(), None);
+        assert_eq!(info.route.as_ref().unwrap(), &"all");
+        assert_eq!(info.cluster.as_ref().unwrap(), &"c");
+        assert_eq!(info.destination.as_ref().unwrap(), &"d0");
+        assert!(info.upstream.is_some() && info.time_to_head.is_some());
+        assert_eq!(info.error, None);
         let (tell, told) = std::sync::mpsc::channel();
         let first = tell.clone();
         response

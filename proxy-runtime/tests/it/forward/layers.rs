@@ -14,7 +14,7 @@ use proxy_runtime::filter::{Filter, FilterContext, Flow, RequestEdit};
 use proxy_runtime::forward::ExchangeInfo;
 use proxy_runtime::forward::RouteContext;
 use proxy_runtime::layer::{ProxyRequestBody, RouteService};
-use proxy_runtime::{ForwardError, ForwardErrorKind, Proxy, ProxyBody, ProxyBuilder};
+use proxy_runtime::{Cause, ForwardError, Proxy, ProxyBody, ProxyBuilder};
 use serde_json::json;
 use testkit::body;
 use testkit::client::{Connection, Message, WebSocket, websocket};
@@ -244,8 +244,8 @@ async fn layers_answer_and_fail() {
                 "/answer" => Ok(Response::new(ProxyBody::text("from the layer"))),
                 "/fail" => Err("as the path says".into()),
                 "/busy" => {
-                    let kind = ForwardErrorKind::NoAvailableDestinations;
-                    let error = ForwardError::new(kind, StatusCode::SERVICE_UNAVAILABLE);
+                    let cause = Cause::NoDestination;
+                    let error = ForwardError::new(cause, StatusCode::SERVICE_UNAVAILABLE);
                     Err(Shed(error).into())
                 }
                 "/lose" => rest.call(Request::new(request.into_body())).await,
@@ -504,11 +504,11 @@ async fn the_response_tells_what_happened() {
     let response: Result<_, Infallible> = front.proxy.service().call(request).await;
     let response = response.unwrap();
     let info = response.extensions().get::<ExchangeInfo>().unwrap();
-    assert_eq!(info.route().unwrap().as_str(), "all");
-    assert_eq!(info.cluster().unwrap().as_str(), "c");
-    assert_eq!(info.destination().unwrap().as_str(), "d0");
-    assert_eq!(info.upstream(), Some(origin.addr()));
-    assert!(info.time_to_head().is_some() && info.error().is_none());
+    assert_eq!(info.route.as_ref().unwrap().as_str(), "all");
+    assert_eq!(info.cluster.as_ref().unwrap().as_str(), "c");
+    assert_eq!(info.destination.as_ref().unwrap().as_str(), "d0");
+    assert_eq!(info.upstream, Some(origin.addr()));
+    assert!(info.time_to_head.is_some() && info.error.is_none());
     drop(response);
     front.settled().await;
 }

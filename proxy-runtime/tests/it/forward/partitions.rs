@@ -137,9 +137,9 @@ async fn a_rejection_says_why_to_whoever_logs() {
     let response = service.call(request).await.unwrap();
     assert_eq!(response.status(), 400);
     let info: &ExchangeInfo = response.extensions().get().unwrap();
-    assert_eq!(info.error().unwrap().as_str(), "NoPartition");
-    assert_eq!(info.route().unwrap(), "header");
-    assert!(info.cluster().is_none() && info.destination().is_none());
+    assert_eq!(info.error.unwrap().as_str(), "NoPartition");
+    assert_eq!(info.route.as_ref().unwrap(), "header");
+    assert!(info.cluster.is_none() && info.destination.is_none());
 }
 
 #[tokio::test]

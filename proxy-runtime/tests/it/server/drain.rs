@@ -1,7 +1,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use proxy_runtime::server::{Limits, Listener, ListeningSockets, OnUpgrade};
+use proxy_runtime::server::{Limits, Listener, OnUpgrade};
 #[cfg(feature = "http2")]
 use testkit::client::Connection;
 use testkit::client::Load;
@@ -54,7 +54,7 @@ async fn a_successor_takes_over_under_load_without_a_failed_request() {
 /// the number of workers may change.
 #[tokio::test]
 async fn a_successor_inherits_the_sockets_under_load_without_a_failed_request() {
-    let bind = |address, workers, sockets: &mut ListeningSockets| {
+    let bind = |address, workers, sockets: &mut Vec<std::net::TcpListener>| {
         let limits = changed(|limits: &mut Limits| limits.closing_grace = Duration::from_secs(10));
         builder(Handler::echo(), limits)
             .with_workers(NonZeroUsize::new(workers).unwrap())

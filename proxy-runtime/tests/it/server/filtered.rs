@@ -35,7 +35,7 @@ impl Filter for Idle {
 /// Adds its observations to requests and responses.
 impl Filter for Mark {
     fn on_request(&self, head: &mut RequestEdit<'_>, context: &FilterContext<'_>) -> Flow {
-        assert!(context.connection().remote.is_some());
+        assert!(context.connection.remote.is_some());
         let fields: Vec<_> = head
             .headers()
             .filter(|(name, _)| !name.eq_ignore_ascii_case("x-seen"))
@@ -75,7 +75,7 @@ impl Filter for Mark {
         let seen = format!(
             "{} {} {} {fields:?}",
             self.0,
-            context.route_id(),
+            context.route.id(),
             head.status()
         );
         head.append("X-Seen", seen).unwrap();

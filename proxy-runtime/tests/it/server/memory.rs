@@ -122,16 +122,16 @@ impl Bench {
                 let builder = listeners
                     .into_iter()
                     .fold(builder, |builder, listener| builder.with_listener(listener));
-                builder.bind().unwrap().start().unwrap()
+                let server = builder.bind().unwrap();
+                (admin.server(&server), server.start().unwrap())
             }};
         }
-        let server = match is_raw {
+        let (admin, server) = match is_raw {
             true => start!(Server::for_proxy(&proxy)),
             false => start!(Server::builder(move || Disguised(proxy.service()))),
         };
         let (clear, tls) = (server.local_addrs()[0], server.local_addrs()[1]);
         let peak = Arc::<AtomicU64>::default();
-        let admin = admin.server(Arc::clone(server.metrics()));
         let (metrics, most) = (Arc::clone(server.metrics()), Arc::clone(&peak));
         let sampler = tokio::spawn(async move {
             loop {

@@ -3,11 +3,12 @@
 use std::num::NonZeroUsize;
 
 use proxy_runtime::Proxy;
-use proxy_runtime::server::{Listener, Server, ServerHandle};
+use proxy_runtime::server::{Listener, ListenerRules, Server, ServerHandle};
 use serde_json::{Value, json};
 use testkit::raw::{RawClient, RawOrigin};
 use testkit::time::guarded;
 
+use crate::changed;
 use crate::server::support::loopback;
 use crate::server::ways::{Disguised, OK, proxy};
 
@@ -91,7 +92,8 @@ async fn clients_do_not_say_where_they_are_unless_they_are_trusted() {
     ];
     for serve in WAYS {
         for (trusted, expected) in [(false, &kept[..]), (true, &all)] {
-            let listener = Listener::http(loopback()).with_trusted_senders(trusted);
+            let rules = changed(|rules: &mut ListenerRules| rules.trusts_senders = trusted);
+            let listener = Listener::http(loopback()).with_rules(rules);
             let (lines, status) = forwarded(serve, listener, &json!({}), CLAIMS).await;
             assert_eq!(status, 200);
             let mut names = names(&lines);
@@ -153,7 +155,8 @@ async fn a_strict_listener_has_one_reading_of_a_path() {
             ("/admin/x;y", true, 400),
             ("/admin/x?y;z//%2f", true, 200),
         ] {
-            let listener = Listener::http(loopback()).with_strict_paths(strict);
+            let rules = changed(|rules: &mut ListenerRules| rules.strict_paths = strict);
+            let listener = Listener::http(loopback()).with_rules(rules);
             let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
             let (lines, status) = forwarded(serve, listener, &route, &request).await;
             assert_eq!(status, expected, "{path} {strict}");
@@ -176,9 +179,11 @@ async fn so_it_is_of_streams() {
     for serve in WAYS {
         for trusted in [false, true] {
             let origin = RawOrigin::answering(OK);
-            let listener = Listener::http(loopback())
-                .with_trusted_senders(trusted)
-                .with_strict_paths(true);
+            let listener =
+                Listener::http(loopback()).with_rules(changed(|rules: &mut ListenerRules| {
+                    rules.trusts_senders = trusted;
+                    rules.strict_paths = true;
+                }));
             let server = serve(&proxy(&origin, &route, ""), listener);
             let mut client = Client::connect(server.local_addrs()[0]).await;
             let mut request = get("//a");

@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::sync::Once;
 
 use parking_lot::Mutex;
-use proxy_runtime::observe::targets;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -41,7 +40,7 @@ struct Recorder;
 
 impl Subscriber for Recorder {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == targets::TLS
+        metadata.target() == "proxy::tls"
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

@@ -47,7 +47,7 @@ struct Reader;
 
 impl Filter for Reader {
     fn on_request(&self, head: &mut RequestEdit<'_>, context: &FilterContext<'_>) -> Flow {
-        assert_eq!(context.route_id().as_str(), "r");
+        assert_eq!(context.route.id().as_str(), "r");
         assert_eq!(head.header("accept"), Some(b"*/*".as_slice()));
         assert_eq!(head.headers().count(), 2);
         Flow::Continue

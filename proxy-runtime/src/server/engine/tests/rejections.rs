@@ -38,7 +38,7 @@ struct Log(Mutex<Vec<Line>>);
 impl AccessLogSink for Log {
     fn log(&self, record: &AccessRecord<'_>) {
         let status = record.status.map(|status| status.as_u16());
-        let error = record.exchange.and_then(|exchange| exchange.error());
+        let error = record.exchange.and_then(|exchange| exchange.error);
         let line = (status, record.rejection, error);
         self.0.lock().push(line);
     }

@@ -36,9 +36,9 @@ impl AccessLogSink for Log {
         let exchange = record.exchange;
         self.0.lock().push(Line {
             status: record.status.map(|status| status.as_u16()),
-            error: exchange.and_then(|exchange| exchange.error()),
-            upstream: exchange.and_then(|exchange| exchange.upstream()),
-            has_time_to_head: exchange.is_some_and(|exchange| exchange.time_to_head().is_some()),
+            error: exchange.and_then(|exchange| exchange.error),
+            upstream: exchange.and_then(|exchange| exchange.upstream),
+            has_time_to_head: exchange.is_some_and(|exchange| exchange.time_to_head.is_some()),
         });
     }
 }
