@@ -10,7 +10,7 @@
 //! | `traefik.http.services.<s>.loadbalancer.server.port`, `.scheme`, `.weight` | the same of the instance |
 //! | `traefik.http.services.<s>.loadbalancer.passhostheader` | true keeps the request's host. Default: true |
 //! | `traefik.http.services.<s>.loadbalancer.healthcheck.path`, `.interval`, `.timeout` | active health checks |
-//! | `traefik.http.services.<s>.loadbalancer.sticky.cookie`, `.name` | session affinity |
+//! | `traefik.http.services.<s>.loadbalancer.sticky.cookie`, `.name` | session affinity, by any key of the cookie |
 //!
 //! Rules may have `Host`, `Path`, `PathPrefix`, `Method`, `Header`, `Headers` and `Query`, combined with `&&`,
 //! `||` and parentheses. The entry points are those of

@@ -116,7 +116,18 @@ impl TraefikService {
                     let name = labels.entry("cluster.sessionAffinity.affinityKeyName".to_owned());
                     name.or_insert_with(|| "_sticky".to_owned());
                 }
-                "loadbalancer.sticky.cookie.name" => set("sessionAffinity.affinityKeyName", value),
+                setting if setting.starts_with("loadbalancer.sticky.cookie.") => {
+                    // Each of its keys makes the cookie, unless a shorter one says otherwise.
+                    let enabled = "cluster.sessionAffinity.enabled".to_owned();
+                    labels.entry(enabled).or_insert_with(|| "true".to_owned());
+                    let name = "cluster.sessionAffinity.affinityKeyName".to_owned();
+                    if setting == "loadbalancer.sticky.cookie.name" {
+                        labels.insert(name, value.clone());
+                    } else {
+                        labels.entry(name).or_insert_with(|| "_sticky".to_owned());
+                        ignored.push(key.as_str());
+                    }
+                }
                 _ => ignored.push(key.as_str()),
             }
         }

@@ -58,6 +58,40 @@ fn common_tags_become_labels() {
     assert_eq!((labels, problems), (expected, vec![]));
 }
 
+/// Traefik makes the cookie as soon as one of its keys is there.
+#[test]
+fn any_key_of_a_sticky_cookie_switches_affinity_on() {
+    let rule = ("traefik.http.routers.t.rule", "Host(`t.example`)");
+    for (more, enabled, name) in [
+        (&[("cookie.name", "lb")][..], "true", "lb"),
+        (&[("cookie.secure", "true")], "true", "_sticky"),
+        (
+            &[("cookie.name", "lb"), ("cookie.secure", "true")],
+            "true",
+            "lb",
+        ),
+        (&[("cookie", "false"), ("cookie.name", "lb")], "false", "lb"),
+    ] {
+        let keys: Vec<_> = (more.iter())
+            .map(|(key, value)| {
+                let key = format!("traefik.http.services.t.loadbalancer.sticky.{key}");
+                (key, *value)
+            })
+            .collect();
+        let written = keys.iter().map(|(key, value)| (key.as_str(), *value));
+        let all: Vec<_> = std::iter::once(rule).chain(written).collect();
+        let (labels, _) = translated(&all);
+        let of = |key: &str| labels.get(key).map(String::as_str);
+        assert_eq!(
+            of("cluster.sessionAffinity.enabled"),
+            Some(enabled),
+            "{more:?}"
+        );
+        let key = "cluster.sessionAffinity.affinityKeyName";
+        assert_eq!(of(key), Some(name), "{more:?}");
+    }
+}
+
 #[test]
 fn alternatives_are_routes_of_their_own_and_longer_rules_come_first() {
     let rule = "Host(`a`) && Header(`X`, `1`) || PathPrefix(`/x`)";

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use proxy_model::Snapshot;
-use proxy_model::compiled::{BodyLimit, Cluster, ClusterIndex, Route, RouteTarget};
-use proxy_model::config::SessionAffinityConfig;
+use proxy_model::compiled::{BodyLimit, ChosenPolicy, Cluster, ClusterIndex, Route, RouteTarget};
+use proxy_model::config::{PolicyKind, SessionAffinityConfig};
+use proxy_model::{Snapshot, same_id};
 use xds_types::pb::envoy::config::route::v3::route::Action;
 use xds_types::pb::envoy::config::route::v3::route_action::hash_policy;
 use xds_types::pb::envoy::config::route::v3::route_action::{
@@ -25,7 +25,7 @@ pub(super) fn action(
     snapshot: &Snapshot,
     report: &mut Report<'_>,
 ) -> Result<Action, Inexpressible> {
-    check(route, report)?;
+    lost(route, report);
     let (specifier, clusters) = match route.target() {
         RouteTarget::None | RouteTarget::Missing(_) => return Ok(unavailable()),
         RouteTarget::Redirect(redirect) => return super::reply::redirect(route, redirect),
@@ -118,51 +118,44 @@ pub(super) fn duration(duration: Duration) -> protobuf::Duration {
     }
 }
 
-/// Checks the settings of a route that its action cannot express.
-fn check(route: &Route, report: &mut Report<'_>) -> Result<(), Inexpressible> {
+/// Reports the settings of a route that its action cannot express, and without which it may serve.
+fn lost(route: &Route, report: &mut Report<'_>) {
+    for policy in route.policies() {
+        let key = policy.kind().route_key();
+        let effect = match policy.kind() {
+            // They close the route.
+            PolicyKind::Authorization => continue,
+            PolicyKind::Cors if policy.name() == ChosenPolicy::DISABLE => continue,
+            PolicyKind::Cors => "its headers are not added, and preflights reach the destination",
+            PolicyKind::RateLimiter => "requests are not limited",
+            PolicyKind::Timeout => "it has no effect",
+        };
+        report.differs(
+            key,
+            format!(
+                "the policy `{}` of `Policies.{}` is not expressed for Envoy: {effect}",
+                policy.name(),
+                policy.kind().section()
+            ),
+        );
+    }
     let config = route.config();
-    let is_asked = |name: &Option<String>, neutral: &[&str]| {
-        name.as_deref().is_some_and(|name| {
-            !name.is_empty() && !neutral.iter().any(|known| known.eq_ignore_ascii_case(name))
-        })
+    let is_asked = |name: &Option<String>, neutral: &str| {
+        let name = name.as_deref().unwrap_or_default();
+        !name.is_empty() && !same_id(name, neutral)
     };
-    // A policy that is not applied would open the route to clients that it keeps out.
-    if is_asked(&config.authorization_policy, &["Anonymous"]) {
-        return Err(Inexpressible::new(
-            "AuthorizationPolicy",
-            "Envoy does not know the program's authorization policies",
-        ));
+    // A defined timeout policy is the timeout of the route.
+    let has_timeout = route.timeout().is_some();
+    if !has_timeout && is_asked(&config.timeout_policy, ChosenPolicy::DISABLE) {
+        report.differs("TimeoutPolicy", UNKNOWN_POLICY);
     }
-    if route.has_strict_paths() {
-        return Err(Inexpressible::new(
-            "StrictPaths",
-            "Envoy reads paths strictly for a whole listener or not at all",
-        ));
+    if is_asked(&config.output_cache_policy, "") {
+        report.differs("OutputCachePolicy", UNKNOWN_POLICY);
     }
-    for (key, names) in [("Filters", route.filters()), ("Layers", route.layers())] {
-        if !names.is_empty() {
-            return Err(Inexpressible::new(
-                key,
-                format!("Envoy does not have the program's `{}`", names.join("`, `")),
-            ));
-        }
-    }
-    for (key, name, neutral) in [
-        ("CorsPolicy", &config.cors_policy, &["Disable"][..]),
-        (
-            "RateLimiterPolicy",
-            &config.rate_limiter_policy,
-            &["Disable"],
-        ),
-        ("OutputCachePolicy", &config.output_cache_policy, &[]),
-        ("TimeoutPolicy", &config.timeout_policy, &["Disable"]),
-    ] {
-        if is_asked(name, neutral) {
-            report.differs(
-                key,
-                "Envoy does not know the program's policies, so this one is not applied",
-            );
-        }
+    // One that nothing defines.
+    let has_cors = (route.policies().iter()).any(|policy| policy.kind() == PolicyKind::Cors);
+    if !has_cors && is_asked(&config.cors_policy, ChosenPolicy::DISABLE) {
+        report.differs("CorsPolicy", UNKNOWN_POLICY);
     }
     if matches!(route.body_limit(), BodyLimit::Bytes(_)) {
         report.differs(
@@ -170,8 +163,10 @@ fn check(route: &Route, report: &mut Report<'_>) -> Result<(), Inexpressible> {
             "Envoy limits bodies only where it buffers them, so this one is not limited",
         );
     }
-    Ok(())
 }
+
+const UNKNOWN_POLICY: &str =
+    "Envoy does not know the program's policies, so this one is not applied";
 
 /// The path that comes before that of requests, which is one for the whole route in Envoy.
 fn base_path(clusters: &[&Cluster]) -> Result<String, Inexpressible> {

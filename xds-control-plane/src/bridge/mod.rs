@@ -4,7 +4,9 @@
 //! configuration (a Service Fabric or Serf cluster, Consul, a file) drives Envoys. A small difference in
 //! Envoy's behaviour is published with a [warning](DIFFERS). A route or cluster that Envoy cannot implement
 //! is [named](LEFT_OUT) and left out. A route whose criteria Envoy supports, but not its action, answers
-//! 503, so that its requests get to no other route.
+//! 503, so that its requests get to no other route. So does a route behind an authorization policy, by its own name
+//! or by `Fallback`, and a route with an error. If Envoy supports not even the criteria of a route behind a policy,
+//! all paths below its first texts get 503.
 //!
 //! | in the model | in Envoy |
 //! |---|---|
@@ -38,6 +40,7 @@ mod re2;
 mod re2_size;
 mod reply;
 mod report;
+mod restriction;
 mod rewrite;
 mod route;
 mod source;
@@ -49,6 +52,8 @@ use proxy_model::{Problems, Snapshot, pointer_to};
 
 pub use self::options::BridgeOptions;
 pub use self::provide::provide;
+#[cfg(feature = "providers")]
+pub(crate) use self::provide::{compiled, provide_below};
 use self::report::Report;
 pub use self::report::{DIFFERS, LEFT_OUT};
 use crate::assemble::{Owner, ServiceResources};

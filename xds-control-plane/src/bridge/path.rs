@@ -72,6 +72,37 @@ pub(super) fn path_match(
     })
 }
 
+/// Returns the matcher for all paths below the texts that `template` begins with, and these: those that it matches,
+/// and more.
+pub(super) fn wider_match(template: &PathTemplate) -> (PathMatch, String) {
+    let mut prefix = String::new();
+    for segment in template.segments() {
+        match segment {
+            TemplateSegment::Literal(text) if text.bytes().all(is_unreserved) => {
+                prefix.push('/');
+                prefix.push_str(text);
+            }
+            _ => break,
+        }
+    }
+    let specifier = match &*prefix {
+        "" => PathSpecifier::Prefix("/".to_owned()),
+        _ => PathSpecifier::PathSeparatedPrefix(prefix.clone()),
+    };
+    let matched = PathMatch {
+        specifier,
+        case_sensitive: false,
+    };
+    (
+        matched,
+        if prefix.is_empty() {
+            "/".to_owned()
+        } else {
+            prefix
+        },
+    )
+}
+
 /// The path before a catch-all without conditions, if it is nothing but texts that are sent in one form.
 fn prefix(segments: &[TemplateSegment<'_>]) -> Option<String> {
     let (TemplateSegment::CatchAll(parameter), before) = segments.split_last()? else {

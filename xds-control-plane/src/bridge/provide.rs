@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use discovery_core::{ConfigProvider, ProviderState, ProviderStatus, SourceState};
-use proxy_model::{CompileOptions, Problems, Severity, Snapshot};
+use discovery_core::{ConfigProvider, ProviderState, ProviderStatus, SourceState, Strictness};
+use proxy_model::compiled::ChosenPolicy;
+use proxy_model::config::{PolicyConfigs, PolicyKind, ProxyConfig};
+use proxy_model::{CompileOptions, Problems, Severity, Snapshot, same_id};
 use tokio::sync::watch;
 
-use super::{BridgeOptions, to_envoy};
+use super::{BridgeOptions, restriction, to_envoy};
 use crate::assemble::{Owner, ServiceResources};
 use crate::sources::{LeftOut, Provided, Reading};
 
@@ -20,7 +22,10 @@ const MOST_PROBLEMS: usize = 100;
 /// Converts the configuration of `provider` to [resources](to_envoy): a
 /// [source](crate::sources::Sources::with_provided) of a control plane.
 ///
-/// Routes and clusters with errors are left out. Everything that is left out or differs in Envoy is logged
+/// A route with errors answers 503, and a cluster with errors is left out. If the criteria of a route have
+/// errors, the route is left out, or, if the provider is
+/// [strict](discovery_core::Strictness::AllOrNothing), the last configuration without such an error serves.
+/// Everything that is left out or differs in Envoy is logged
 /// and reported with the resources. The last known good resources stay while the provider has nothing else;
 /// before its first configuration there are none.
 ///
@@ -31,15 +36,32 @@ const MOST_PROBLEMS: usize = 100;
 ///
 /// Panics outside of a tokio runtime.
 pub fn provide(provider: impl ConfigProvider + 'static, options: BridgeOptions) -> Provided {
+    provide_below(provider, options, None)
+}
+
+/// Does the same as [`provide`], for routes to which the policies of another provider apply.
+pub(crate) fn provide_below(
+    provider: impl ConfigProvider + 'static,
+    options: BridgeOptions,
+    mut policies: Option<watch::Receiver<Arc<ProviderState>>>,
+) -> Provided {
     let (sender, provided) = watch::channel(Reading::default());
     tokio::spawn(async move {
         let mut states = provider.subscribe();
         let mut told = Problems::new();
         loop {
             let state = Arc::clone(&states.borrow_and_update());
-            publish(provider.name(), &state, &options, &mut told, &sender);
+            let above = policies.as_mut().map(policies_of);
+            publish(
+                &provider,
+                (&state, above.as_ref()),
+                &options,
+                &mut told,
+                &sender,
+            );
             tokio::select! {
                 () = sender.closed() => return,
+                () = changed(&mut policies) => {}
                 changed = states.changed() => {
                     if changed.is_err() {
                         // The last state goes on serving.
@@ -53,13 +75,68 @@ pub fn provide(provider: impl ConfigProvider + 'static, options: BridgeOptions) 
     provided
 }
 
+fn policies_of(states: &mut watch::Receiver<Arc<ProviderState>>) -> Arc<PolicyConfigs> {
+    let state = states.borrow_and_update();
+    let config = state.config.as_ref();
+    config
+        .map(|config| Arc::clone(&config.policies))
+        .unwrap_or_default()
+}
+
+async fn changed(states: &mut Option<watch::Receiver<Arc<ProviderState>>>) {
+    let has_ended = match states {
+        Some(states) => states.changed().await.is_err(),
+        None => true,
+    };
+    if has_ended {
+        std::future::pending().await
+    }
+}
+
+/// Returns the configuration with the policies of another one, to which its routes are no exceptions.
+fn below(config: &ProxyConfig, policies: &Arc<PolicyConfigs>) -> ProxyConfig {
+    let mut config = config.clone();
+    config.policies = Arc::clone(policies);
+    let authorization = PolicyKind::Authorization;
+    if policies
+        .get(authorization, ChosenPolicy::FALLBACK)
+        .is_some()
+    {
+        for route in config.routes.values_mut() {
+            let named = &mut route.authorization_policy;
+            named.take_if(|name| same_id(name, "Anonymous"));
+        }
+    }
+    config
+}
+
+/// Compiles a configuration, with the routes that have errors closed. The last value is true if there is a
+/// route whose criteria have errors, so that it is left out.
+pub(crate) fn compiled(config: &Arc<ProxyConfig>) -> (Snapshot, Problems, bool) {
+    let options = CompileOptions::default();
+    let (snapshot, problems) = Snapshot::compile_isolated(Arc::clone(config), &options);
+    if snapshot.routes().len() == config.routes.len() {
+        return (snapshot, problems, false);
+    }
+    let mut closed = ProxyConfig::clone(config);
+    for (id, route) in &mut closed.routes {
+        if snapshot.route(id).is_none() {
+            *route = restriction::closed(route);
+        }
+    }
+    let (snapshot, _) = Snapshot::compile_isolated(closed, &options);
+    let is_short = snapshot.routes().len() < config.routes.len();
+    (snapshot, problems, is_short)
+}
+
 fn publish(
-    name: &str,
-    state: &ProviderState,
+    provider: &impl ConfigProvider,
+    (state, policies): (&ProviderState, Option<&Arc<PolicyConfigs>>),
     options: &BridgeOptions,
     told: &mut Problems,
     sender: &watch::Sender<Reading<Vec<Arc<ServiceResources>>>>,
 ) {
+    let name = provider.name();
     let failure = failure(&state.status);
     let Some(config) = &state.config else {
         if let Some(failure) = failure {
@@ -67,8 +144,18 @@ fn publish(
         }
         return;
     };
-    let (snapshot, mut problems) =
-        Snapshot::compile_isolated(Arc::clone(config), &CompileOptions::default());
+    let config = match policies {
+        Some(policies) => Arc::new(below(config, policies)),
+        None => Arc::clone(config),
+    };
+    let (snapshot, mut problems, is_short) = compiled(&config);
+    if is_short && provider.strictness() == Strictness::AllOrNothing {
+        // Requests of the missing route would get to another one.
+        let errors = problems.errors().map(ToString::to_string);
+        let failure = errors.collect::<Vec<_>>().join("\n");
+        sender.send_if_modified(|reading| reading.failed(failure));
+        return;
+    }
     let bridged = to_envoy(name, &snapshot, options);
     problems.append(bridged.problems);
     // One line per problem that is new, not per change.
@@ -143,4 +230,46 @@ fn renewed(
         _ => Arc::new(service),
     };
     services.into_iter().map(renew).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proxy_model::config::PolicyConfig;
+
+    use super::*;
+
+    /// A label must not open what the files close for all routes.
+    #[test]
+    fn a_discovered_route_is_no_exception_to_the_fallback() {
+        let text = r#"{"Routes":{"r":{"AuthorizationPolicy":"anonymous","Match":{"Path":"/"}}}}"#;
+        let config = ProxyConfig::from_json(text).unwrap();
+        for (defined, expected) in [("FallBack", true), ("other", false)] {
+            let mut policies = PolicyConfigs::default();
+            policies.insert(PolicyConfig {
+                kind: PolicyKind::Authorization,
+                name: defined.into(),
+                settings: serde_json::Value::Null,
+                timeout: None,
+            });
+            let below = Arc::new(below(&config, &Arc::new(policies)));
+            let (snapshot, problems, _) = compiled(&below);
+            assert!(problems.is_empty(), "{problems}");
+            let is_closed = restriction::restriction(&snapshot.routes()[0]).is_some();
+            assert_eq!(is_closed, expected, "{defined}");
+        }
+    }
+
+    #[test]
+    fn a_route_with_an_error_is_closed() {
+        let text = r#"{"Routes":{"r":{"ClusterId":"c","Filters":["audit"],"Match":{"Path":"/"}},
+            "s":{"ClusterId":"c","Match":{"Path":"/{"}}},"Clusters":{"c":{}}}"#;
+        let config = Arc::new(ProxyConfig::from_json(text).unwrap());
+        let (snapshot, problems, is_short) = compiled(&config);
+        assert_eq!(snapshot.routes().len(), 1);
+        assert!(snapshot.routes()[0].filters().is_empty());
+        assert_eq!(snapshot.routes()[0].config().cluster_id, None);
+        assert!(problems.has_errors());
+        // Nothing closes it.
+        assert!(is_short);
+    }
 }

@@ -8,20 +8,21 @@ use xds_types::pb::envoy::config::route::v3::{Route as EnvoyRoute, RouteMatch};
 use xds_types::pb::google::protobuf::BoolValue;
 
 use super::report::{Inexpressible, Report};
-use super::{BridgeOptions, action, criteria, headers, path, source};
+use super::{BridgeOptions, action, criteria, headers, path, restriction, source};
 use crate::proto::unavailable;
 
 /// A route in the form in which it is carried.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct CarriedRoute<'r> {
+struct CarriedRoute {
     /// Among all routes.
     position: usize,
-    route: &'r RouteConfig,
+    route: RouteConfig,
 }
 
 /// Returns the route in Envoy's form. `None` if its criteria have no equivalent. If only its action has
-/// none, its requests are rejected, so that no other route gets them.
+/// none, its requests are rejected, so that no other route gets them. The requests of a route that
+/// [restricts](restriction) its clients are rejected in any case, if need be together with more.
 pub(super) fn route(
     position: usize,
     route: &Route,
@@ -29,8 +30,26 @@ pub(super) fn route(
     options: &BridgeOptions,
     report: &mut Report<'_>,
 ) -> Option<EnvoyRoute> {
+    let restriction = restriction::restriction(route);
     let matched = match route_match(route, report) {
         Ok(matched) => matched,
+        Err(reason) if restriction.is_some() => {
+            let (matched, prefix) = path::wider_match(route.matcher().path());
+            report.left_out(&Inexpressible::new(
+                reason.key,
+                format!(
+                    "{}; all requests for paths below `{prefix}` that come to this route get 503",
+                    reason.message
+                ),
+            ));
+            RouteMatch {
+                path_specifier: Some(matched.specifier),
+                case_sensitive: Some(BoolValue {
+                    value: matched.case_sensitive,
+                }),
+                ..RouteMatch::default()
+            }
+        }
         Err(reason) => {
             report.left_out(&Inexpressible::new(
                 reason.key,
@@ -44,7 +63,11 @@ pub(super) fn route(
         r#match: Some(matched),
         ..EnvoyRoute::default()
     };
-    if let Err(reason) = fill(&mut written, route, snapshot, report) {
+    let filled = match restriction {
+        Some(reason) => Err(reason),
+        None => fill(&mut written, route, snapshot, report),
+    };
+    if let Err(reason) = filled {
         report.left_out(&Inexpressible::new(
             reason.key,
             format!("{}; requests of the route get 503", reason.message),
@@ -56,7 +79,7 @@ pub(super) fn route(
             &mut written,
             &CarriedRoute {
                 position,
-                route: route.config(),
+                route: restriction::carried(route),
             },
         );
     }

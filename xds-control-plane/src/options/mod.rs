@@ -2,6 +2,8 @@
 
 mod limits;
 #[cfg(feature = "providers")]
+mod policies;
+#[cfg(feature = "providers")]
 mod providers;
 mod read;
 #[cfg(test)]

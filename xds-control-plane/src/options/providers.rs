@@ -4,12 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use discovery_core::{ConfigProvider, FileProvider};
+use discovery_core::{ConfigProvider, ProviderState};
 use discovery_servicefabric::options::ServerCheck;
 use proxy_model::json::{Node, ObjectReader};
 use proxy_model::{Problem, Problems};
+use tokio::sync::watch;
 
-use crate::bridge::{BridgeOptions, provide};
+use super::policies;
+use crate::bridge::{BridgeOptions, provide_below};
 use crate::sources::{Provided, period};
 
 /// The gateways' section for Service Fabric.
@@ -99,31 +101,59 @@ impl ProvidersSection {
     ///
     /// If the future is dropped, the sources that were started by then stop.
     pub async fn start(&self) -> Result<Vec<(Arc<str>, Provided)>, ProviderError> {
+        // The policies of the files apply to all routes, as they do in a gateway.
+        let files = match &self.files[..] {
+            [] => None,
+            files => Some(
+                (policies::file_options().open(files).await)
+                    .map_err(|error| ProviderError::of(FILES, error))?,
+            ),
+        };
+        let policies = files.as_ref().map(ConfigProvider::subscribe);
+        let names = policies.as_ref().map(policies::names).unwrap_or_default();
         let mut started = Vec::new();
         if let Some(section) = &self.service_fabric {
             let discovery = section
                 .connect()
                 .map_err(|error| ProviderError::of(SERVICE_FABRIC, error))?;
-            started.push(self.provided(discovery.discoverer().runner().start()));
+            let runner = discovery.discoverer().runner();
+            let runner = runner.compile_options(names.clone()).start();
+            started.push(self.provided(runner, policies.clone()));
         }
         if let Some(section) = &self.serf {
             let discoverer = section
                 .connect()
                 .map_err(|error| ProviderError::of(SERF, error))?;
-            started.push(self.provided(discoverer.runner().start()));
+            let runner = discoverer.runner().compile_options(names).start();
+            started.push(self.provided(runner, policies));
         }
-        if !self.files.is_empty() {
-            let provider = FileProvider::open(&self.files)
-                .await
-                .map_err(|error| ProviderError::of(FILES, error))?;
-            started.push(self.provided(provider));
+        if let Some(files) = files {
+            started.push(self.provided(files, None));
         }
         Ok(started)
     }
 
-    fn provided(&self, provider: impl ConfigProvider + 'static) -> (Arc<str>, Provided) {
+    /// Reads the files as gateways do, and converts them. Returns everything that is wrong, or that Envoy does not do.
+    /// An empty list if there is no file. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file cannot be read or is not a configuration.
+    pub fn check_files(&self) -> Result<Problems, ProviderError> {
+        if self.files.is_empty() {
+            return Ok(Problems::new());
+        }
+        policies::check(&self.files, &self.bridge).map_err(|error| ProviderError::of(FILES, error))
+    }
+
+    fn provided(
+        &self,
+        provider: impl ConfigProvider + 'static,
+        policies: Option<watch::Receiver<Arc<ProviderState>>>,
+    ) -> (Arc<str>, Provided) {
         let name = Arc::from(provider.name());
-        (name, provide(provider, self.bridge.clone()))
+        let provided = provide_below(provider, self.bridge.clone(), policies);
+        (name, provided)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use program_kit::{Failure, print, read};
-use proxy_model::{Problem, Problems};
+use proxy_model::{Problem, Problems, Severity};
 use serde_json::json;
 use xds_control_plane::options::{Config, RegistrySection};
 use xds_control_plane::sources::{parse_registry, parse_static};
@@ -14,7 +14,7 @@ use super::cli::{self, Format};
 struct Checked {
     file: String,
     problems: Vec<Problem>,
-    /// Problems that affect only a service of a registry.
+    /// Problems that affect only a service of a registry, or a route for Envoys.
     warnings: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn run(options: &cli::Check) -> Result<(), Failure> {
     }
     match is_valid {
         true => Ok(()),
-        false => Err(Failure::new("the configuration is not good")),
+        false => Err(Failure::new("the configuration is not valid")),
     }
 }
 
@@ -66,7 +66,25 @@ fn check(path: &Path) -> Result<Vec<Checked>, Failure> {
         };
         all.push(checked(path, parsed.as_ref().err(), Vec::new()));
     }
+    if !config.providers.files.is_empty() {
+        let found = config.providers.check_files();
+        let found = found.map_err(|error| Failure::from_error(&error))?;
+        let files = config.providers.files.iter();
+        let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
+        let warnings = found.iter().filter(|one| one.severity == Severity::Warning);
+        all.push(Checked {
+            file: files.join(" with "),
+            problems: found.errors().cloned().collect(),
+            warnings: warnings.map(as_warning).collect(),
+        });
+    }
     Ok(all)
+}
+
+fn as_warning(problem: &Problem) -> String {
+    let text = problem.to_string();
+    let bare = text.strip_prefix("warning at ").map(str::to_owned);
+    bare.unwrap_or(text)
 }
 
 fn checked(path: &Path, problems: Option<&Problems>, warnings: Vec<String>) -> Checked {
@@ -82,8 +100,8 @@ fn checked(path: &Path, problems: Option<&Problems>, warnings: Vec<String>) -> C
 fn as_text(all: &[Checked]) -> String {
     let lines = all.iter().flat_map(|checked| {
         let verdict = match checked.problems.is_empty() {
-            true => "good",
-            false => "not good",
+            true => "valid",
+            false => "not valid",
         };
         let problems = checked
             .problems

@@ -104,7 +104,7 @@ async fn what_would_be_served_is_printed() {
 async fn a_good_configuration_ends_with_0_a_bad_one_with_1_and_wrong_usage_with_2() {
     let (folder, config) = written("");
     let good = run(&["check", "--config", &config]).await.expect_success();
-    assert_eq!(good.stdout.matches(": good").count(), 3, "{}", good.stdout);
+    assert_eq!(good.stdout.matches(": valid").count(), 3, "{}", good.stdout);
 
     fs::write(folder.path().join("static.yaml"), "services: [{nam: x}]\n").unwrap();
     let bad = run(&["check", "--config", &config, "--format", "json"]).await;
@@ -316,6 +316,106 @@ async fn files_of_a_gateway_are_served_too() {
         "{}",
         bad.stderr
     );
+}
+
+/// Returns whether each of these routes is closed, by the output of `render`.
+fn closed_routes(all: &Value) -> Vec<(String, bool)> {
+    let configs = all["rds"]["resources"].as_array().unwrap();
+    let mut found: Vec<_> = (configs.iter())
+        .flat_map(|config| config["virtualHosts"].as_array().unwrap())
+        .flat_map(|host| host["routes"].as_array().unwrap())
+        .map(|route| {
+            let name = route["name"].as_str().unwrap_or_default();
+            (name.to_owned(), route["directResponse"]["status"] == 503)
+        })
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+const GUARDED: &str = r#"{"Policies": {"Authorization": {"staff": {"Networks": {"Deny": ["127.0.0.0/8"]}}FALLBACK},
+    "RateLimiter": {"Global": {"Kind": "FixedWindow", "PermitLimit": 1, "Window": "1h"}}},
+  "ReverseProxy": {
+    "Routes": {
+      "web": {"ClusterId": "c", "Match": {"Path": "/{**r}"}},
+      "public": {"ClusterId": "c", "AuthorizationPolicy": "Anonymous", "Match": {"Path": "/public"}},
+      "wrong": {"ClusterId": "c", "Match": {"Path": "/wrong"}, "AuthorizationPolicy": "staf"},
+      "staff": {"ClusterId": "c", "AuthorizationPolicy": "staff", "Match": {"Path": "/staff/{**r}"}}},
+    "Clusters": {"c": {"Destinations": {"d": {"Address": "http://127.0.0.1:5001/"}}}}}}"#;
+
+/// Writes a gateway's file with policies and a configuration that serves it, in addition to `more`.
+fn guarded(fallback: bool, more: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let text = GUARDED.replace(
+        "FALLBACK",
+        if fallback { r#", "fallback": {}"# } else { "" },
+    );
+    fs::write(folder.path().join("proxy.json"), text).unwrap();
+    let path = folder.path().join("config.yaml");
+    fs::write(&path, format!("ReverseProxyFiles: [proxy.json]\n{more}")).unwrap();
+    let path = path.display().to_string();
+    (folder, path)
+}
+
+#[tokio::test]
+async fn routes_behind_policies_of_a_gateway_are_closed() {
+    for (fallback, web_is_closed) in [(false, false), (true, true)] {
+        let (_folder, path) = guarded(fallback, "");
+        let shown = run(&["render", "--config", &path]).await.expect_success();
+        let all: Value = serde_json::from_str(&shown.stdout).unwrap();
+        let expected = [
+            ("public", false),
+            ("staff", true),
+            ("web", web_is_closed),
+            // A route with an error would leave its requests to another one.
+            ("wrong", true),
+        ]
+        .map(|(name, is_closed)| (name.to_owned(), is_closed));
+        assert_eq!(closed_routes(&all), expected, "{all:#}");
+        let checked = run(&["check", "--config", &path]).await;
+        assert_eq!(checked.status.code(), Some(1), "{}", checked.stdout);
+        for told in [
+            "/ReverseProxy/Routes/staff/AuthorizationPolicy",
+            "the policy `staff` of `Policies.Authorization`",
+            "the policy `Global` of `Policies.RateLimiter`",
+            "`staf` is not a known authorization policy",
+        ] {
+            assert!(checked.stdout.contains(told), "{told}: {}", checked.stdout);
+        }
+        let is_told = checked.stdout.contains("the policy `fallback` of");
+        assert_eq!(is_told, fallback, "{}", checked.stdout);
+    }
+}
+
+/// The policies of a gateway's files apply to what is discovered.
+#[tokio::test(flavor = "multi_thread")]
+async fn discovered_routes_are_behind_the_policies_of_the_files() {
+    let agent = AgentInMemory::new("gw");
+    let address = agent.listen().await.unwrap();
+    let tags = [
+        ("service", "orders"),
+        ("host", "orders.local"),
+        ("http-port", "5000"),
+    ];
+    agent.put(Member::new(
+        "orders",
+        Ipv4Addr::LOCALHOST.into(),
+        Tags::from(tags),
+    ));
+    for fallback in [false, true] {
+        let more = format!("SerfDiscovery: {{Agents: ['{address}']}}\n");
+        let (_folder, path) = guarded(fallback, &more);
+        let shown = run(&["render", "--config", &path]).await.expect_success();
+        let all: Value = serde_json::from_str(&shown.stdout).unwrap();
+        let routes = closed_routes(&all);
+        let orders = routes.iter().find(|(name, _)| name.contains("orders"));
+        assert_eq!(
+            orders.map(|(_, closed)| *closed),
+            Some(fallback),
+            "{routes:?}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

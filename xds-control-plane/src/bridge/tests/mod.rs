@@ -3,6 +3,7 @@
 mod clusters;
 mod envoy;
 mod paths;
+mod policies;
 mod round_trip;
 mod routes;
 mod said;
