@@ -26,7 +26,7 @@ pub(super) struct Holders {
     domains: HashMap<String, Owner>,
 }
 
-/// What owners held before and claim again, each with the owner's rank.
+/// The names that owners held before and claim again, each with owner and rank.
 type Reserved<'s> = HashMap<String, (usize, &'s Owner)>;
 
 /// The served resources of all services. The first service to claim a name or domain gets it.

@@ -320,7 +320,7 @@ fn a_newcomer_takes_nothing_of_a_service_of_its_rank() {
     );
     // The order of the sources is the operator's.
     let better = with("registry", "z", "z", "shop.example");
-    let assembled = builder.assemble(&all(&[old.clone(), better.clone()]));
+    let assembled = builder.assemble(&all(&[old.clone(), better]));
     assert_eq!(hosts(&assembled), ["z"]);
     // What was lost is held no more, and is free when its owner leaves.
     let assembled = builder.assemble(&all(&[old, by_domain]));
