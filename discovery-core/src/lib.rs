@@ -25,6 +25,7 @@ pub mod text;
 mod timestamp;
 mod unreachable;
 mod validator;
+pub mod validators;
 
 pub use self::backoff::Backoff;
 pub use self::discoverer::Discoverer;

@@ -5,6 +5,7 @@ use discovery_core::resolver::is_service;
 use proxy_model::config::PolicyConfigs;
 use proxy_model::json::{Layered, Node};
 use proxy_model::{CompileOptions, Problem, Problems, Snapshot, pointer_to, same_id};
+use proxy_policies::judge_use;
 use proxy_runtime::Proxy;
 use proxy_runtime::affinity::random_affinity_keys;
 
@@ -38,6 +39,10 @@ pub(crate) fn examine(document: &Layered) -> Examined {
     if let Some(snapshot) = &snapshot {
         let pointer = document.node.spelled(&format!("/{SECTION}"));
         problems.extend(unknown_services(&settings.server, snapshot).under(&pointer));
+    }
+    if let Some(snapshot) = &snapshot {
+        let allowed = &settings.sources.allowed;
+        problems.extend(judge_use(snapshot, |kind, name| allowed.names(kind, name)));
     }
     if let (None, Some(snapshot)) = (&settings.server.affinity_keys, &snapshot) {
         let pointer = document.node.spelled(&format!("/{SECTION}"));

@@ -139,7 +139,10 @@ impl Cors {
     pub(crate) fn check(&self, head: &mut impl Head) -> Option<Answer> {
         let origin = head.header("origin");
         let origin = origin.and_then(|origin| HeaderValue::from_bytes(origin).ok());
-        let allowed = origin.as_ref().and_then(|origin| self.allowed(origin));
+        // Several are none, and so is an empty one, also where every origin is allowed.
+        let is_one = |origin: &&HeaderValue| !origin.is_empty() && !head.is_repeated("origin");
+        let one = origin.as_ref().filter(is_one);
+        let allowed = one.and_then(|origin| self.allowed(origin));
         let is_preflight = origin.is_some()
             && head.method().eq_ignore_ascii_case("OPTIONS")
             && head.header("access-control-request-method").is_some();
@@ -230,10 +233,18 @@ fn listed(list: Option<&[HeaderValue]>, asked: &str, head: &impl Head) -> Option
                 .flatten()
         }
         None => {
-            let asked = head.header(asked)?;
-            HeaderValue::from_bytes(asked)
-                .ok()
-                .filter(|v| !v.is_empty())
+            let mut all = Vec::new();
+            head.each_header(&mut |name, value| {
+                let is_asked = name.eq_ignore_ascii_case(asked);
+                let names = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+                for name in names.filter(|name| is_asked && !name.is_empty()) {
+                    if !all.is_empty() {
+                        all.push(b',');
+                    }
+                    all.extend_from_slice(name);
+                }
+            });
+            HeaderValue::from_bytes(&all).ok().filter(|v| !v.is_empty())
         }
     }
 }

@@ -3,13 +3,13 @@
 mod authorization;
 mod config;
 mod cors;
+mod guards;
 mod head;
-mod layer;
 mod limiter;
 mod named;
 mod policies;
 #[cfg(test)]
 mod tests;
 
-pub use self::config::{SECTION, read, read_network, schema};
+pub use self::config::{SECTION, judge_use, read, read_network, schema};
 pub use self::policies::Policies;

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::authorization::{Authorization, Claims, Judged, Judging};
 use crate::cors::Cors;
 use crate::head::{Answer, Head};
-use crate::limiter::{self, Permit, Queued, RateLimiter};
+use crate::limiter::{self, Permit, Permitted, Queued, RateLimiter, Standing};
 
 /// The request that policies judge.
 pub(crate) struct Visit<'a> {
@@ -30,7 +30,15 @@ pub(crate) struct Visit<'a> {
 impl Visit<'_> {
     /// The value of a claim.
     pub(crate) fn claim(&self, name: &str) -> Option<&str> {
-        self.claims.as_ref()?.get(name).map(String::as_str)
+        let claims = self.claims.as_ref()?;
+        let exact = claims.get(name);
+        // Claims of `ForwardAuth` are names of headers.
+        let found = exact.or_else(|| {
+            let mut others = claims.iter();
+            let other = others.find(|(known, _)| known.eq_ignore_ascii_case(name));
+            other.map(|(_, value)| value)
+        });
+        found.map(String::as_str)
     }
 }
 
@@ -137,15 +145,6 @@ impl Named {
         self.kind == config.kind && self.name == config.name && self.settings == config.settings
     }
 
-    /// Returns true if the policy never waits, and holds nothing until the response has ended.
-    pub(crate) fn is_immediate(&self) -> bool {
-        match &self.rule {
-            Rule::Cors(_) => true,
-            Rule::Authorization(authorization) => authorization.is_immediate(),
-            Rule::RateLimiter(limiter) => limiter.is_immediate(),
-        }
-    }
-
     /// Judges a request.
     pub(crate) fn check(&self, head: &mut impl Head, visit: &mut Visit<'_>) -> Step {
         match &self.rule {
@@ -177,15 +176,16 @@ impl Named {
     /// Ends a decision that took time. Must not wait again.
     pub(crate) fn end(&self, ended: Ended, head: &mut impl Head, visit: &mut Visit<'_>) -> Step {
         match (ended, &self.rule) {
-            (Ended::Permitted(permit), _) => {
+            (Ended::Permitted(permitted), Rule::RateLimiter(limiter)) => {
                 self.count(PolicyOutcome::Admitted);
-                Step::Pass(permit)
+                limiter.tell(permitted.standing, head);
+                Step::Pass(permitted.permit)
             }
-            (Ended::Displaced, Rule::RateLimiter(limiter)) => {
+            (Ended::Displaced(standing), Rule::RateLimiter(limiter)) => {
                 self.count(PolicyOutcome::Limited);
-                Step::Answer(limiter.displaced())
+                Step::Answer(limiter.reject(standing))
             }
-            (Ended::Displaced, _) => Step::Answer(closed()),
+            (Ended::Permitted(_) | Ended::Displaced(_), _) => Step::Answer(closed()),
             (Ended::Judged(judged), _) => self.judged(judged, head, visit),
         }
     }
@@ -249,9 +249,9 @@ pub(crate) fn closed() -> Answer {
 
 /// The end of a [`Pending`] decision.
 pub(crate) enum Ended {
-    Permitted(Option<Permit>),
+    Permitted(Permitted),
     /// A newer request got the place.
-    Displaced,
+    Displaced(Standing),
     Judged(Judged),
 }
 
@@ -262,8 +262,8 @@ impl Pending {
     pub(crate) async fn wait(self) -> Ended {
         match self {
             Self::Queued(queued) => match queued.wait().await {
-                Some(permit) => Ended::Permitted(permit),
-                None => Ended::Displaced,
+                Ok(permitted) => Ended::Permitted(permitted),
+                Err(standing) => Ended::Displaced(standing),
             },
             Self::Judging(judging) => Ended::Judged(judging.wait().await),
         }

@@ -10,7 +10,7 @@ use proxy_model::config::PolicyKind;
 use proxy_model::{Problems, Snapshot, same_id};
 use proxy_runtime::policy::{PolicyCount, PolicySource, RoutePolicies};
 
-use crate::layer::Guards;
+use crate::guards::Guards;
 use crate::named::Named;
 
 /// The policies that configurations define, with their state.
@@ -92,16 +92,14 @@ fn guards(route: &Route, compiled: &[Arc<Named>]) -> Option<Guards> {
 }
 
 impl PolicySource for Policies {
-    fn of_routes(&self, snapshot: &Snapshot) -> Result<Vec<Option<RoutePolicies>>, Problems> {
+    fn of_routes(
+        &self,
+        snapshot: &Snapshot,
+    ) -> Result<Vec<Option<Arc<dyn RoutePolicies>>>, Problems> {
         let compiled = self.compile(snapshot)?;
         let of_route = |route: &Route| {
             let guards = guards(route, &compiled)?;
-            // Inside of layers, filters would come after them. A route that answers itself has no filters at all.
-            let may_be_filter = route.layers().is_empty() && !route.target().is_reply();
-            Some(match guards.are_immediate() && may_be_filter {
-                true => RoutePolicies::filter(guards),
-                false => RoutePolicies::layer(guards),
-            })
+            Some(Arc::new(guards) as Arc<dyn RoutePolicies>)
         };
         Ok(snapshot.routes().iter().map(of_route).collect())
     }

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http::{HeaderName, HeaderValue};
 use proxy_model::config::ProxyConfig;
 use proxy_model::{CompileOptions, Snapshot};
 
 use crate::authorization::Claims;
 use crate::head::Head;
 
-mod around;
+pub(crate) mod around;
+mod keys;
 mod reload;
 mod remote;
 mod tokens;
@@ -48,6 +49,21 @@ impl TestHead {
         }
     }
 
+    /// Makes the changes of the response.
+    pub(crate) fn change_response(&self, response: &mut http::HeaderMap) {
+        for line in &self.response {
+            let (change, rest) = line.split_at(1);
+            let (name, value) = rest.split_once(": ").unwrap_or((rest, ""));
+            let name: HeaderName = name.parse().unwrap();
+            let value = HeaderValue::from_str(value).unwrap();
+            match change {
+                "-" => drop(response.remove(name)),
+                "=" => drop(response.insert(name, value)),
+                _ => drop(response.append(name, value)),
+            }
+        }
+    }
+
     pub(crate) fn get(path: &str, headers: &[(&str, &str)]) -> Self {
         Self::new("GET", path, headers)
     }
@@ -68,8 +84,25 @@ impl Head for TestHead {
         Some(value.as_bytes())
     }
 
-    fn whole(&self) -> Option<(&Uri, &HeaderMap)> {
+    fn query(&self) -> Option<&str> {
         None
+    }
+
+    fn authority(&self) -> &str {
+        ""
+    }
+
+    fn each_header(&self, see: &mut dyn FnMut(&str, &[u8])) {
+        let headers = self.headers.iter();
+        headers.for_each(|(name, value)| see(name, value.as_bytes()));
+    }
+
+    fn is_repeated(&self, name: &str) -> bool {
+        let headers = self.headers.iter();
+        headers
+            .filter(|(known, _)| known.eq_ignore_ascii_case(name))
+            .nth(1)
+            .is_some()
     }
 
     fn append(&mut self, name: HeaderName, value: HeaderValue) {

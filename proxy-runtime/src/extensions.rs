@@ -10,8 +10,8 @@ use proxy_model::{Problem, Problems, pointer_to, same_id};
 
 use crate::contain::contained_call;
 use crate::filter::{Filter, Filters, NamedFilter};
-use crate::layer::{BoxLayer, RouteLayers, RouteService};
-use crate::policy::{Form, PolicySource, RoutePolicies};
+use crate::layer::{BoxLayer, RouteLayers, RouteService, boxed};
+use crate::policy::{Around, PolicySource, RoutePolicies};
 
 /// The filters and layers of the program, by name, which is compared ignoring case.
 #[derive(Default)]
@@ -34,9 +34,10 @@ pub(crate) type MakeTransform =
 /// Makes filters for a route.
 pub(crate) type RouteHook = dyn Fn(&Route) -> Vec<Arc<dyn Filter>> + Send + Sync;
 
-/// The filters and layers of one route, of which there is at least one.
-#[derive(Debug)]
+/// The policies, filters and layers of one route, of which there is at least one.
 pub(crate) struct RouteExtensions {
+    /// The policies of a route without layers. Layers have them around.
+    policies: Option<Arc<dyn RoutePolicies>>,
     filters: Option<Filters>,
     layers: Option<RouteLayers>,
 }
@@ -100,48 +101,40 @@ impl Extensions {
     pub(crate) fn resolve(
         &self,
         route: &Route,
-        policies: Option<&RoutePolicies>,
+        policies: Option<Arc<dyn RoutePolicies>>,
         before: Option<&RouteExtensions>,
     ) -> Result<Option<Box<RouteExtensions>>, Problems> {
         let names_none = route.filters().is_empty() && route.transforms().own().is_empty();
         if names_none && self.hooks.is_empty() && route.layers().is_empty() && policies.is_none() {
             return Ok(None);
         }
-        let (guard, around) = match policies.map(|policies| &policies.0) {
-            Some(Form::Filter(filter)) => (Some(filter), None),
-            Some(Form::Layer(layer)) => (None, Some(&**layer)),
-            None => (None, None),
+        let (policies, around) = match route.layers().is_empty() {
+            true => (policies, None),
+            false => (None, policies.map(|policies| boxed(Around(policies)))),
         };
         let mut problems = Problems::new();
-        let filters = self.filters_of(route, guard, &mut problems);
+        let filters = self.filters_of(route, &mut problems);
         let kept = before.and_then(|before| before.layers.as_ref());
         let layers = match kept.filter(|kept| kept.are(route.layers())) {
             Some(kept) => Some(kept.clone()),
-            None => self.layers_of(route, around.is_some(), &mut problems),
+            None => self.layers_of(route, &mut problems),
         };
-        let layers = layers
-            .map(|layers| layers.inside(around))
-            .filter(|_| around.is_some() || !route.layers().is_empty());
+        let layers = layers.map(|layers| layers.inside(around.as_deref()));
         if problems.has_errors() {
             return Err(problems);
         }
-        if filters.is_none() && layers.is_none() {
+        if policies.is_none() && filters.is_none() && layers.is_none() {
             return Ok(None);
         }
-        Ok(Some(Box::new(RouteExtensions { filters, layers })))
+        Ok(Some(Box::new(RouteExtensions {
+            policies,
+            filters,
+            layers,
+        })))
     }
 
-    fn filters_of(
-        &self,
-        route: &Route,
-        guard: Option<&Arc<dyn Filter>>,
-        problems: &mut Problems,
-    ) -> Option<Filters> {
-        let mut filters = Vec::with_capacity(route.filters().len() + 1);
-        filters.extend(guard.map(|filter| NamedFilter {
-            name: Arc::from("policies"),
-            filter: Arc::clone(filter),
-        }));
+    fn filters_of(&self, route: &Route, problems: &mut Problems) -> Option<Filters> {
+        let mut filters = Vec::with_capacity(route.filters().len());
         for (position, name) in route.filters().iter().enumerate() {
             match find(&self.filters, name) {
                 Some((name, filter)) => filters.push(NamedFilter {
@@ -209,13 +202,8 @@ impl Extensions {
         }
     }
 
-    fn layers_of(
-        &self,
-        route: &Route,
-        has_policies: bool,
-        problems: &mut Problems,
-    ) -> Option<RouteLayers> {
-        if route.layers().is_empty() && !has_policies {
+    fn layers_of(&self, route: &Route, problems: &mut Problems) -> Option<RouteLayers> {
+        if route.layers().is_empty() {
             return None;
         }
         let mut service = self.rest.clone();
@@ -265,12 +253,27 @@ fn not_registered(route: &Route, list: &str, position: usize, name: &str) -> Pro
 }
 
 impl RouteExtensions {
+    /// The policies of a route without layers.
+    pub(crate) fn policies(&self) -> Option<&dyn RoutePolicies> {
+        self.policies.as_deref()
+    }
+
     pub(crate) fn filters(&self) -> Option<&Filters> {
         self.filters.as_ref()
     }
 
     pub(crate) fn layers(&self) -> Option<&RouteLayers> {
         self.layers.as_ref()
+    }
+}
+
+impl fmt::Debug for RouteExtensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouteExtensions")
+            .field("policies", &self.policies.is_some())
+            .field("filters", &self.filters)
+            .field("layers", &self.layers)
+            .finish()
     }
 }
 

@@ -2,28 +2,40 @@
 //! `RateLimiterPolicy`.
 //!
 //! The proxy does not know what a policy does. A [`PolicySource`], registered with
-//! [`ProxyBuilder::policies`](crate::ProxyBuilder::policies), makes one [filter](crate::filter) or
-//! one [layer](crate::layer) of all policies of a route; the crate `proxy-policies` has one for the
-//! policies of ASP.NET.
+//! [`ProxyBuilder::policies`](crate::ProxyBuilder::policies), makes one [`RoutePolicies`] of all
+//! policies of a route; the crate `proxy-policies` has one for the policies of ASP.NET.
 //!
-//! A request meets the policies of its route before the route's own layers and filters. A route
-//! without policies has no overhead. A route whose `AuthorizationPolicy` no source honours answers
-//! 500 to every request.
+//! A request meets the policies of its route before anything else is done with it: before the
+//! route's own layers and filters, and before a cluster is chosen. They may wait; that changes
+//! nothing of what the client gets. A route without policies has no overhead. A route whose
+//! `AuthorizationPolicy` no source honours answers 500 to every request.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
+use http::{Request, Response, StatusCode};
+use log_sink::Seldom;
+use proxy_model::compiled::Route;
 use proxy_model::config::PolicyKind;
 use proxy_model::{Problems, Snapshot};
 use tower_layer::Layer;
 use tower_service::Service;
+use tracing::error;
 
 use crate::BoxError;
-use crate::filter::Filter;
-use crate::layer::{BoxLayer, ProxyRequestBody, RouteService, boxed};
+use crate::connection::ConnectionInfo;
+use crate::contain::{contained, contained_call};
+use crate::error::{ForwardError, ForwardErrorKind};
+use crate::filter::{Reply, RequestEdit};
+use crate::forward::RouteContext;
+use crate::forward::response::own;
+use crate::head::{HeaderMutations, HttpHead};
+use crate::layer::{ProxyRequestBody, RouteService};
+use crate::observe::{LOG_PAUSE, targets};
+use crate::response::ProxyBody;
+use crate::transform::apply_to_own_response;
 
 /// Makes the policies of routes.
 pub trait PolicySource: Send + Sync + 'static {
@@ -33,7 +45,10 @@ pub trait PolicySource: Send + Sync + 'static {
     /// # Errors
     ///
     /// Fails if a policy cannot be honoured. The current configuration stays.
-    fn of_routes(&self, snapshot: &Snapshot) -> Result<Vec<Option<RoutePolicies>>, Problems>;
+    fn of_routes(
+        &self,
+        snapshot: &Snapshot,
+    ) -> Result<Vec<Option<Arc<dyn RoutePolicies>>>, Problems>;
 
     /// Returns the numbers of decisions so far, for metrics. Default: none.
     fn counts(&self) -> Vec<PolicyCount> {
@@ -55,42 +70,167 @@ pub struct PolicyCount {
 }
 
 /// All policies of one route.
-#[derive(Clone)]
-pub struct RoutePolicies(pub(crate) Form);
-
-#[derive(Clone)]
-pub(crate) enum Form {
-    /// The result for a route without layers.
-    Filter(Arc<dyn Filter>),
-    Layer(Arc<BoxLayer>),
+pub trait RoutePolicies: Send + Sync + 'static {
+    /// Judges a request before anything else is done with it. Must not block.
+    ///
+    /// What the head is told to [hold](RequestEdit::hold) is dropped when the response has ended.
+    fn judge(
+        &self,
+        head: &mut RequestEdit<'_>,
+        route: &Route,
+        connection: ConnectionInfo,
+    ) -> Verdict;
 }
 
-impl RoutePolicies {
-    /// Policies that need only the heads of messages, on a route without layers.
-    pub fn filter(filter: impl Filter) -> Self {
-        Self(Form::Filter(Arc::new(filter)))
-    }
-
-    /// Policies that may wait, or hold something until the response has ended.
-    pub fn layer<L, B>(layer: L) -> Self
-    where
-        L: Layer<RouteService> + Send + Sync + 'static,
-        L::Service: Service<Request<ProxyRequestBody>, Response = Response<B>>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        <L::Service as Service<Request<ProxyRequestBody>>>::Error: Into<BoxError>,
-        <L::Service as Service<Request<ProxyRequestBody>>>::Future: Send,
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
-        Self(Form::Layer(boxed(layer)))
-    }
+/// The decision about a request.
+pub enum Verdict {
+    /// The request goes on.
+    Pass,
+    /// The request is answered.
+    Respond(Reply),
+    /// The decision takes time.
+    Wait(Waiting),
 }
 
-impl fmt::Debug for RoutePolicies {
+/// A wait for a decision. It is dropped if the client leaves meanwhile, or if the route's `Timeout` ends.
+pub type Waiting = Pin<Box<dyn Future<Output = Decide> + Send>>;
+
+/// The rest of the decision after a wait.
+pub type Decide = Box<dyn FnOnce(&mut RequestEdit<'_>, &Route) -> Verdict + Send>;
+
+impl fmt::Debug for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RoutePolicies").finish_non_exhaustive()
+        f.write_str(match self {
+            Self::Pass => "Pass",
+            Self::Respond(_) => "Respond",
+            Self::Wait(_) => "Wait",
+        })
+    }
+}
+
+/// Calls the code of policies, and contains its panics.
+pub(crate) fn call(
+    route: &Route,
+    judge: impl FnOnce() -> Verdict,
+) -> Result<Verdict, ForwardError> {
+    match contained_call(judge) {
+        Ok(Verdict::Respond(reply)) => Ok(Verdict::Respond(reply.of_policy())),
+        Ok(verdict) => Ok(verdict),
+        Err(panic) => Err(panicked(route, &panic.0)),
+    }
+}
+
+/// Waits for a decision.
+pub(crate) async fn wait(route: &Route, waiting: Waiting) -> Result<Decide, ForwardError> {
+    let waited = contained(waiting).await;
+    waited.map_err(|panic| panicked(route, &panic.0))
+}
+
+fn panicked(route: &Route, panic: &str) -> ForwardError {
+    static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
+    if let Some(left_out) = SELDOM.pass() {
+        error!(target: targets::REQUEST, route = %route.id(), panic, left_out, "a policy panicked");
+    }
+    ForwardError::new(
+        ForwardErrorKind::Extension,
+        StatusCode::INTERNAL_SERVER_ERROR,
+    )
+}
+
+/// Judges a request in `http` types, waits included. Returns the reply in place of a response.
+///
+/// # Errors
+///
+/// The policies panicked.
+pub(crate) async fn judge_http(
+    policies: &dyn RoutePolicies,
+    route: &Route,
+    head: &HttpHead<'_>,
+    edits: &mut HeaderMutations,
+) -> Result<Option<Reply>, ForwardError> {
+    let connection = head.connection();
+    let mut verdict = call(route, || {
+        policies.judge(&mut RequestEdit::of_http(*head, edits), route, connection)
+    })?;
+    loop {
+        match verdict {
+            Verdict::Pass => return Ok(None),
+            Verdict::Respond(reply) => return Ok(Some(reply)),
+            Verdict::Wait(waiting) => {
+                let decide = wait(route, waiting).await?;
+                verdict = call(route, || {
+                    decide(&mut RequestEdit::of_http(*head, edits), route)
+                })?;
+            }
+        }
+    }
+}
+
+/// The policies of a route that has layers, around these.
+pub(crate) struct Around(pub(crate) Arc<dyn RoutePolicies>);
+
+impl Layer<RouteService> for Around {
+    type Service = Guarded;
+
+    fn layer(&self, rest: RouteService) -> Guarded {
+        Guarded {
+            policies: Arc::clone(&self.0),
+            rest,
+        }
+    }
+}
+
+/// The layers of a route inside of its policies.
+#[derive(Clone)]
+pub(crate) struct Guarded {
+    policies: Arc<dyn RoutePolicies>,
+    rest: RouteService,
+}
+
+impl Service<Request<ProxyRequestBody>> for Guarded {
+    type Response = Response<ProxyBody>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<ProxyBody>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<ProxyRequestBody>) -> Self::Future {
+        let Self { policies, rest } = self.clone();
+        Box::pin(async move {
+            let (mut parts, body) = request.into_parts();
+            let context = parts.extensions.get::<RouteContext>().cloned();
+            // The first service of a route has its context.
+            let Some(context) = context else {
+                return Ok(own(StatusCode::INTERNAL_SERVER_ERROR, None));
+            };
+            let route = context.route();
+            let mut edits = HeaderMutations::default();
+            let head = HttpHead::new(&parts);
+            let judged = judge_http(&*policies, route, &head, &mut edits).await?;
+            let notes = edits.take_notes();
+            let held = edits.take_held();
+            let mut response = match judged {
+                Some(reply) => {
+                    let mut response = reply.into_response().map(ProxyBody::text);
+                    notes.apply_to(response.headers_mut());
+                    let status = response.status();
+                    apply_to_own_response(route.transforms(), status, response.headers_mut());
+                    response
+                }
+                None => {
+                    edits.apply_to(&mut parts.headers);
+                    let request = Request::from_parts(parts, body);
+                    let mut response = rest.answer(request).await?;
+                    notes.apply_to(response.headers_mut());
+                    response
+                }
+            };
+            if !held.is_empty() {
+                response.body_mut().on_end(move |_| drop(held));
+            }
+            Ok(response)
+        })
     }
 }

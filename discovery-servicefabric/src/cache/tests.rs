@@ -113,6 +113,17 @@ async fn an_answer_stands_in_for_its_time_and_no_longer() {
     assert_eq!(live.stale(), None);
 }
 
+/// R12
+#[tokio::test(start_paused = true)]
+async fn answers_are_kept_by_what_was_asked_for() {
+    let cluster = cluster();
+    let cached = CachedCalls::new(cluster.clone());
+    assert_eq!(cached.replicas("p").await.unwrap().len(), 1);
+    cluster.fail("replicas", CallErrorKind::Busy);
+    assert!(cached.replicas("q").await.is_err());
+    assert_eq!(cached.replicas("p").await.unwrap().len(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_oldest_of_several_old_answers_is_told() {
     let cluster = cluster();

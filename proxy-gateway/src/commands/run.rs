@@ -194,7 +194,7 @@ fn not_taken(error: &HotRestartError) -> Failure {
     Failure::new(error.to_string())
 }
 
-/// What is said of settings that are read at the start alone.
+/// The warning about changes of settings that are read at the start alone.
 const RESTART_NEEDED: &str = "Listeners, Admin, Telemetry (but for LogFilter), Server, Policies.Discovered or a section for discovery have changed; that takes effect with the next start";
 
 /// The problems of settings that do not serve yet are listed under this name.

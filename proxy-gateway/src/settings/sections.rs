@@ -51,7 +51,7 @@ pub(crate) fn kinship(name: &str) -> Kinship {
     if FOREIGN.iter().any(|(foreign, _)| same_id(foreign, name)) {
         return Kinship::Foreign;
     }
-    match find(&|ours| is_longer(name, ours) || is_slip_of(name, ours)) {
+    match find(&|ours| is_longer(name, ours) || is_slip_of(name, ours) || is_singular(name, ours)) {
         Some(meant) => Kinship::Near(meant),
         None => Kinship::None,
     }
@@ -137,6 +137,14 @@ fn is_longer(written: &str, meant: &str) -> bool {
             .strip_prefix(&lower)
             .is_some_and(|rest| rest.chars().count() == 1),
     }
+}
+
+/// Returns true if `written` is another plural of `meant`, or its singular: `Policys` and `Policy`.
+fn is_singular(written: &str, meant: &str) -> bool {
+    let (written, lower) = (written.to_lowercase(), meant.to_lowercase());
+    let stem = lower.strip_suffix("ies");
+    stem.and_then(|stem| written.strip_prefix(stem))
+        .is_some_and(|rest| matches!(rest, "y" | "ys" | "ie"))
 }
 
 /// Returns true if `written` differs from `meant` by one letter: extra, missing, wrong or swapped.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use proxy_model::Problem;
-use proxy_model::json::ObjectReader;
+use proxy_model::json::{Node, ObjectReader};
 use proxy_runtime::server::{AccessLogTemplate, InvalidTemplate};
 
 /// The settings of logs and other telemetry.
@@ -65,7 +65,13 @@ pub(super) fn read(telemetry: &mut ObjectReader<'_, '_>) -> Telemetry {
 fn read_line_format(log: &mut ObjectReader<'_, '_>) -> LineFormat {
     let known = log.choice("Format", &FORMATS);
     let pointer = log.pointer_to("Template");
+    let is_blank = matches!(log.peek("Template"), Some(Node::Text(text)) if text.trim().is_empty());
     let problem = match log.text("Template").map(|text| text.parse()) {
+        Some(Ok(_)) if is_blank => {
+            let message = "the template is empty, and so would be each line";
+            Problem::error(pointer, "invalid_template", message)
+                .with_suggestion("write `{remote} \"{method} {path}\" {status}`, or leave it out")
+        }
         None => return LineFormat::Known(known.unwrap_or_default()),
         Some(Ok(template)) if known.is_none() => return LineFormat::Template(template),
         Some(Ok(_)) => {
@@ -139,6 +145,7 @@ mod tests {
     fn what_cannot_be_honoured_is_an_error() {
         for (text, expected) in [
             (r#"{"Template": "{stats}"}"#, "Template: invalid_template"),
+            (r#"{"Template": " "}"#, "Template: invalid_template"),
             (
                 r#"{"Template": "{status}", "Format": "json"}"#,
                 "Template: two_formats",

@@ -132,11 +132,13 @@ fn every_mistake_is_named() {
             },
             "Server": { "Workers": 0 },
             "Listners": {},
+            "Policys": {},
             "ConsulDiscovery": { "Adress": "x" }
         }"#,
     );
     let expected = [
         error("/Listners", "unknown_section"),
+        error("/Policys", "unknown_section"),
         error("/ConsulDiscovery/Adress", "unknown_key"),
         error("/Listeners/a", "missing_address"),
         error("/Listeners/b/Address", "invalid_address"),

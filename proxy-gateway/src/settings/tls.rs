@@ -119,7 +119,9 @@ fn read_written(section: &mut ObjectReader<'_, '_>) -> Written {
     if mode == Some(Mode::DelayCertificate) {
         let message = "clients are asked for certificates in the handshake or not at all";
         let problem = Problem::error(section.pointer_to(MODE), "unsupported_value", message);
-        let problem = problem.with_suggestion("write `AllowCertificate`");
+        let problem = problem.with_suggestion(
+            "write `AllowCertificate`, and the authorities of clients in `ClientCaFile`",
+        );
         section.problems().push(problem);
     }
     Written {

@@ -77,6 +77,12 @@ impl Allowed {
         }
     }
 
+    /// Returns true if services of a section may name the policy.
+    pub(crate) fn names(&self, kind: PolicyKind, name: &str) -> bool {
+        let mut names = self.of_sections.iter().flat_map(|(_, names)| names);
+        names.any(|(known, allowed)| *known == kind && same_id(allowed, name))
+    }
+
     /// Returns `options` with the names that the services of a section may use.
     pub(super) fn options(&self, section: &str, options: &CompileOptions) -> CompileOptions {
         let names = |kind| {
@@ -114,7 +120,12 @@ impl Allowed {
             let mut names = names.iter();
             !names.any(|(known, name)| known == kind && same_id(name, loosening))
         };
-        NoExceptions(LOOSENING.into_iter().filter(denied).collect())
+        let allowed = names.iter().map(|(kind, name)| (*kind, name.clone()));
+        NoExceptions {
+            section,
+            loosening: LOOSENING.into_iter().filter(denied).collect(),
+            allowed: allowed.collect(),
+        }
     }
 }
 
@@ -134,22 +145,64 @@ fn read_source(source: &mut ObjectReader<'_, '_>) -> Vec<(PolicyKind, String)> {
     PolicyKind::ALL.into_iter().flat_map(of).collect()
 }
 
-/// Takes names that take a restriction away out of routes.
-pub(super) struct NoExceptions(Vec<(PolicyKind, &'static str)>);
+/// Takes names that take a restriction away out of routes, and rejects routes with others that are not permitted.
+pub(super) struct NoExceptions {
+    section: &'static str,
+    loosening: Vec<(PolicyKind, &'static str)>,
+    allowed: Vec<(PolicyKind, String)>,
+}
 
 impl NoExceptions {
     fn take_out_of(&self, route: &mut RouteConfig) {
-        for (kind, loosening) in &self.0 {
-            let named = match kind {
-                PolicyKind::Authorization => &mut route.authorization_policy,
-                PolicyKind::RateLimiter => &mut route.rate_limiter_policy,
-                PolicyKind::Cors => &mut route.cors_policy,
-                PolicyKind::Timeout => &mut route.timeout_policy,
-            };
+        for (kind, loosening) in &self.loosening {
+            let named = named(route, *kind);
             if named.as_ref().is_some_and(|name| same_id(name, loosening)) {
                 *named = None;
             }
         }
+    }
+}
+
+impl NoExceptions {
+    /// # Errors
+    ///
+    /// The route names a policy that the services of the section may not name.
+    fn judge(&self, route: &mut RouteConfig) -> Result<(), Problem> {
+        for kind in PolicyKind::ALL {
+            let key = kind.route_key();
+            let Some(name) = named(route, kind)
+                .as_deref()
+                .filter(|name| !name.is_empty())
+            else {
+                continue;
+            };
+            let mut allowed = self.allowed.iter();
+            let is_allowed =
+                allowed.any(|(known, allowed)| *known == kind && same_id(allowed, name));
+            if is_allowed || NEEDLESS.iter().any(|needless| same_id(needless, name)) {
+                continue;
+            }
+            let (section, of_kind) = (self.section, kind.section());
+            let message = format!("services of `{section}` may not name the policy `{name}`");
+            return Err(Problem::error(format!("/{key}"), "policy_not_permitted", message)
+                .with_suggestion(format!(
+                    "permit it: `\"{SECTION}\": {{ \"{KEY}\": {{ \"{section}\": {{ \"{of_kind}\": [ \"{name}\" ] }} }} }}`"
+                )));
+        }
+        Ok(())
+    }
+}
+
+/// The names that need no definition. Those that take a restriction away are taken out before.
+const NEEDLESS: [&str; 3] = ["Anonymous", DEFAULT, "Disable"];
+
+/// The policy of a kind that a route names.
+fn named(route: &mut RouteConfig, kind: PolicyKind) -> &mut Option<String> {
+    match kind {
+        PolicyKind::Authorization => &mut route.authorization_policy,
+        PolicyKind::RateLimiter => &mut route.rate_limiter_policy,
+        PolicyKind::Cors => &mut route.cors_policy,
+        PolicyKind::Timeout => &mut route.timeout_policy,
     }
 }
 
@@ -162,7 +215,7 @@ impl ConfigFilter for NoExceptions {
         _: Option<&ClusterConfig>,
     ) -> Result<(), Problem> {
         self.take_out_of(route);
-        Ok(())
+        self.judge(route)
     }
 }
 
@@ -238,6 +291,31 @@ mod tests {
         };
         assert_eq!(left(SERF), [false, false, false, true]);
         assert_eq!(left(CONSUL), [false, true, false, true]);
+    }
+
+    #[test]
+    fn who_names_what_is_not_permitted_is_told_where_it_would_be() {
+        let (allowed, _) = allowed(TEXT);
+        for (section, name, expected) in [
+            (CONSUL, "FEW", None),
+            (CONSUL, "many", Some("many")),
+            (SERF, "few", Some("few")),
+            (SERF, "Default", None),
+            (SERF, "", None),
+        ] {
+            let mut route = RouteConfig {
+                rate_limiter_policy: Some(name.to_owned()),
+                ..RouteConfig::default()
+            };
+            let judged = allowed.filter(section).judge(&mut route);
+            let told = judged.err().map(|problem| problem.suggestion.unwrap());
+            let expected = expected.map(|name| {
+                format!(
+                    r#"permit it: `"Policies": {{ "Discovered": {{ "{section}": {{ "RateLimiter": [ "{name}" ] }} }} }}`"#
+                )
+            });
+            assert_eq!(told, expected, "{section} {name}");
+        }
     }
 
     /// `Default` is less than `Fallback` where there is one, and more than nothing elsewhere.

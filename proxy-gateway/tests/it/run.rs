@@ -44,6 +44,8 @@ async fn a_changed_file_takes_effect_without_losing_a_request() {
     let file = ConfigFile::new(&config(blue.addr(), ""));
     let (process, address) = run(&file).await;
     assert_eq!(get(address, "/").await, "blue");
+    let said = process.output();
+    assert!(said.contains("serving 1 route to 1 cluster; "), "{said}");
     let load = Load::new(address).connections(4).start();
     load.wait_for_finished(20).await;
 
@@ -87,7 +89,7 @@ async fn a_broken_file_changes_nothing_and_says_what_is_wrong() {
     );
 }
 
-/// What the start rejects is rejected while the program runs, in whatever section.
+/// Errors that the start rejects are rejected while the program runs, in each section.
 #[tokio::test]
 async fn an_error_in_any_section_rejects_the_file() {
     let (blue, green) = (Origin::named("blue"), Origin::named("green"));

@@ -92,6 +92,15 @@ pub(super) fn active(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<Op
         "FastInterval",
         &mut scope,
     );
+    if let (Some(fast), Some(interval)) = (fast, interval)
+        && fast > interval
+    {
+        scope.warning(
+            "FastInterval",
+            "unused_probe_setting",
+            "it is longer than `Interval`, which is used for every destination",
+        );
+    }
     if active.rise == Some(0) {
         scope.error("Rise", "not_positive", "`Rise` must be at least 1");
     }
@@ -170,12 +179,7 @@ pub(super) fn passive(
         "HealthCheck/Passive/ReactivationPeriod",
         scope,
     );
-    let rate_limit = from_metadata(
-        config,
-        "TransportFailureRateHealthPolicy.RateLimit",
-        DEFAULT_RATE_LIMIT,
-        scope,
-    );
+    let rate_limit = rate_limit(config, scope);
     let least = from_metadata(
         config,
         "TransportFailureRateHealthPolicy.MinimalTotalCountThreshold",
@@ -189,6 +193,23 @@ pub(super) fn passive(
         window: window(config, scope),
         least: least as u32,
     }))
+}
+
+/// The rate of failures that the cluster's metadata have, else the default.
+fn rate_limit(config: &ClusterConfig, scope: &mut Scope<'_>) -> f64 {
+    const KEY: &str = "TransportFailureRateHealthPolicy.RateLimit";
+    let limit = from_metadata(config, KEY, DEFAULT_RATE_LIMIT, scope);
+    if let Some((name, text)) = metadata(config, KEY)
+        && limit > 1.0
+    {
+        let message = format!(
+            "`{}` is above 1, the rate at which every request fails, so that no destination is ever taken out",
+            shortened(text)
+        );
+        let place = crate::problem::pointer_to("Metadata", name);
+        scope.warning(&place, "invalid_metadata", message);
+    }
+    limit
 }
 
 /// The detection window that the cluster's metadata have, else the default.

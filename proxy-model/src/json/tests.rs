@@ -373,6 +373,11 @@ fn earlier_formats_are_recognised() {
             "renamed_key",
         ),
         (
+            cluster(r#"{ "HttpClient": { "ActivityContextHeaders": "Baggage" } }"#),
+            "/Clusters/c/HttpClient/ActivityContextHeaders",
+            "renamed_key",
+        ),
+        (
             cluster(r#"{ "HttpRequest": { "Timeout": "5s" } }"#),
             "/Clusters/c/HttpRequest/Timeout",
             "renamed_key",

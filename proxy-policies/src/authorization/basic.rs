@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::{Claims, Judged};
-use crate::config::BasicConfig;
+use crate::config::{BASIC_CLAIM, BasicConfig};
 use crate::head::Answer;
 
 /// The highest cost of a hash. Each step doubles the time; this one takes about a second.
@@ -215,7 +215,7 @@ impl Drop for CheckPermit {
 }
 
 fn admitted(user: String) -> Judged {
-    let claims = Claims::from([("name".to_owned(), user)]);
+    let claims = Claims::from([(BASIC_CLAIM.to_owned(), user)]);
     Judged::Admitted(Some(Arc::new(claims)))
 }
 

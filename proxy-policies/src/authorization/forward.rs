@@ -97,26 +97,26 @@ impl ForwardAuth {
         }
     }
 
-    /// Begins to ask about a request. `None` if its head is not there as a whole.
-    pub(super) fn ask(&self, head: &impl Head, visit: &Visit<'_>) -> Option<Asking> {
-        let (target, received) = head.whole()?;
+    /// Begins to ask about a request.
+    pub(super) fn ask(&self, head: &impl Head, visit: &Visit<'_>) -> Asking {
+        let received = received(head);
         let mut headers = HeaderMap::new();
-        let is_named = |name: &HeaderName| named_by_connection(received, name);
-        for (name, value) in received {
+        let is_named = |name: &HeaderName| named_by_connection(&received, name);
+        for (name, value) in &received {
             let is_sent = self.sent.as_deref().is_none_or(|sent| sent.contains(name));
             if is_sent && *name != HOST && !is_of_connection(name) && !is_named(name) {
                 headers.append(name, value.clone());
             }
         }
         // What the proxy says of the request; what the client says of it only if that is to be trusted.
-        let host = received.get(HOST).cloned();
-        let authority = target.authority().map(|authority| authority.as_str());
-        let host = authority
-            .and_then(|text| HeaderValue::from_str(text).ok())
-            .or(host);
-        let path = target
-            .path_and_query()
-            .map_or("/", |target| target.as_str());
+        let host = match head.authority() {
+            "" => None,
+            authority => HeaderValue::from_str(authority).ok(),
+        };
+        let target = match head.query() {
+            Some(query) => HeaderValue::try_from(format!("{}?{query}", head.path())),
+            None => HeaderValue::from_str(head.path()),
+        };
         let scheme = if visit.connection.tls {
             "https"
         } else {
@@ -127,7 +127,7 @@ impl ForwardAuth {
             (FORWARDED_METHOD, HeaderValue::from_str(head.method()).ok()),
             (FORWARDED_PROTO, Some(HeaderValue::from_static(scheme))),
             (FORWARDED_HOST, host),
-            (FORWARDED_URI, HeaderValue::from_str(path).ok()),
+            (FORWARDED_URI, target.ok()),
             (
                 FORWARDED_FOR,
                 client.and_then(|client| HeaderValue::from_str(&client.to_string()).ok()),
@@ -154,13 +154,26 @@ impl ForwardAuth {
         *request.method_mut() = Method::GET;
         *request.uri_mut() = self.address.clone();
         *request.headers_mut() = headers;
-        Some(Asking {
+        Asking {
             request,
             copied: Arc::clone(&self.copied),
             timeout: self.timeout,
             transport: Arc::clone(&self.transport),
-        })
+        }
     }
+}
+
+/// The headers of a request, without those that cannot be sent.
+fn received(head: &impl Head) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    head.each_header(&mut |name, value| {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+            // The map holds 32,768 fields, more than a head may have.
+            let _ = headers.try_append(name, value);
+        }
+    });
+    headers
 }
 
 impl Asking {

@@ -13,7 +13,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use discovery_http::Transport;
-use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use self::basic::{Basic, PasswordCheck};
@@ -23,7 +22,7 @@ use self::jwt::{Fetching, Jwt};
 use self::networks::Networks;
 use crate::config::AuthorizationConfig;
 use crate::head::{Answer, Head};
-use crate::named::{Visit, closed};
+use crate::named::Visit;
 
 /// Authenticated properties of a client, by name.
 pub(crate) type Claims = BTreeMap<String, String>;
@@ -107,11 +106,6 @@ impl Authorization {
         })
     }
 
-    /// Returns true if a decision never takes time.
-    pub(crate) fn is_immediate(&self) -> bool {
-        self.way.is_none()
-    }
-
     /// Judges a request. `Ok`: that takes time.
     pub(crate) fn check(&self, head: &mut impl Head, visit: &Visit<'_>) -> Result<Judging, Judged> {
         // What only the proxy may say is taken out of the request first.
@@ -131,18 +125,13 @@ impl Authorization {
             ));
         }
         // Of two the destination might believe the one that was not looked at.
-        let is_repeated = head
-            .whole()
-            .is_some_and(|(_, headers)| headers.get_all(AUTHORIZATION).iter().count() > 1);
+        let is_repeated = head.is_repeated("authorization");
         let field = head.header("authorization").filter(|_| !is_repeated);
         match &self.way {
             None => Err(Judged::Admitted(None)),
             Some(Way::Basic(basic)) => basic.check(field).map(Judging::Password),
             Some(Way::Jwt(jwt)) => jwt.check(field).map(Judging::Keys),
-            Some(Way::Forward(forward)) => match forward.ask(head, visit) {
-                Some(asking) => Ok(Judging::Service(Box::new(asking))),
-                None => Err(Judged::Unavailable(closed())),
-            },
+            Some(Way::Forward(forward)) => Ok(Judging::Service(Box::new(forward.ask(head, visit)))),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proxy_model::json::ObjectReader;
+use proxy_model::json::{Node, ObjectReader};
 use proxy_model::{Problem, Problems, pointer_to};
 use proxy_runtime::{Network, NetworkError};
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ pub(super) fn read(policy: &mut ObjectReader<'_, '_>) -> Option<AuthorizationCon
             Problem::error(pointer, "contradiction", message).with_suggestion("keep one of them"),
         );
     }
-    let claim_headers = read_claim_headers(policy, basic.is_some() || jwt.is_some());
+    let claim_headers = read_claim_headers(policy, basic.is_some(), jwt.is_some());
     if networks.is_none() && way.is_none() {
         missing(
             policy,
@@ -97,7 +97,17 @@ fn read_networks(networks: &mut ObjectReader<'_, '_>) -> NetworksConfig {
     let settings = |networks: Vec<Network>| -> Vec<NetworkSetting> {
         networks.into_iter().map(NetworkSetting).collect()
     };
+    let is_empty = matches!(networks.peek("Allow"), Some(Node::List(list)) if list.is_empty());
     let allow = networks.list("Allow", read_network).map(settings);
+    if is_empty {
+        let pointer = networks.pointer_to("Allow");
+        let message = "no network is allowed, so nobody may use the routes";
+        networks.problems().push(
+            Problem::error(pointer, "missing_key", message).with_suggestion(
+                "name a network, or remove `Allow` to allow all that are not denied",
+            ),
+        );
+    }
     let deny = networks.list("Deny", read_network);
     let deny = deny.map(settings).unwrap_or_default();
     if allow.is_none() && deny.is_empty() {
@@ -111,12 +121,8 @@ fn read_networks(networks: &mut ObjectReader<'_, '_>) -> NetworksConfig {
 }
 
 /// Reads a network such as `10.0.0.0/8` of a configuration. A mistake is added to `problems`.
-pub fn read_network(
-    node: &proxy_model::json::Node,
-    pointer: &str,
-    problems: &mut Problems,
-) -> Option<Network> {
-    let proxy_model::json::Node::Text(text) = node else {
+pub fn read_network(node: &Node, pointer: &str, problems: &mut Problems) -> Option<Network> {
+    let Node::Text(text) = node else {
         let message = "expected a network such as `10.0.0.0/8`";
         problems.push(Problem::error(pointer, "wrong_type", message));
         return None;
@@ -207,13 +213,17 @@ pub(super) const PROTECTED: [&str; 12] = [
     "upgrade",
 ];
 
+/// The claim of `Basic`: the name of the user.
+pub(crate) const BASIC_CLAIM: &str = "name";
+
 fn read_claim_headers(
     policy: &mut ObjectReader<'_, '_>,
-    has_claims: bool,
+    has_name: bool,
+    has_token: bool,
 ) -> BTreeMap<String, String> {
     let pointer = policy.pointer_to("ClaimHeaders");
     let written = policy.text_map("ClaimHeaders").unwrap_or_default();
-    if !written.is_empty() && !has_claims {
+    if !written.is_empty() && !has_name && !has_token {
         let message = "there are no claims without `Basic` or `Jwt`";
         policy
             .problems()
@@ -229,6 +239,14 @@ fn read_claim_headers(
             policy
                 .problems()
                 .push(Problem::error(pointer, "invalid_header_name", message));
+        }
+        if has_name && claim != BASIC_CLAIM {
+            let pointer = pointer_to(&pointer, &header);
+            let message = format!("`Basic` has no claim `{claim}`");
+            policy.problems().push(
+                Problem::error(pointer, "no_effect", message)
+                    .with_suggestion(format!("write `{BASIC_CLAIM}`")),
+            );
         }
         headers.insert(name, claim);
     }

@@ -67,8 +67,22 @@ pub(super) fn read(policy: &mut ObjectReader<'_, '_>) -> Option<CorsConfig> {
         headers,
         exposed_headers: exposed,
         credentials,
-        max_age: policy.time_span("PreflightMaxAge"),
+        max_age: read_max_age(policy),
     })
+}
+
+/// Reads a length of time that browsers count in whole seconds.
+fn read_max_age(policy: &mut ObjectReader<'_, '_>) -> Option<TimeSpan> {
+    let age = policy.time_span("PreflightMaxAge")?;
+    if age.duration().subsec_nanos() > 0 {
+        let pointer = policy.pointer_to("PreflightMaxAge");
+        let message = "`PreflightMaxAge` is told to browsers in whole seconds";
+        policy.problems().push(
+            Problem::error(pointer, "out_of_range", message)
+                .with_suggestion("write whole seconds: `1s`"),
+        );
+    }
+    Some(age)
 }
 
 type Check = fn(&str) -> Result<String, String>;

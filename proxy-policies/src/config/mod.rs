@@ -8,6 +8,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 mod timeout;
+mod usage;
 
 use std::sync::Arc;
 
@@ -19,12 +20,13 @@ use serde_json::Value;
 
 pub use self::authorization::read_network;
 pub(crate) use self::authorization::{
-    AuthorizationConfig, BasicConfig, NetworkSetting, NetworksConfig,
+    AuthorizationConfig, BASIC_CLAIM, BasicConfig, NetworkSetting, NetworksConfig,
 };
 pub(crate) use self::cors::CorsConfig;
 pub(crate) use self::rate_limiter::{LimiterKind, PartitionBy, QueueOrder, RateLimiterConfig};
 pub(crate) use self::remote::{ForwardConfig, JwtConfig};
 pub use self::schema::schema;
+pub use self::usage::judge_use;
 
 /// The name of the section.
 pub const SECTION: &str = "Policies";

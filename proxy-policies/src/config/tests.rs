@@ -124,6 +124,16 @@ fn every_mistake_is_reported_where_it_is() {
             r#"{"AllowAnyOrigin":true,"Methods":["P T"]}"#,
             &[("/Methods/0", "invalid_method")],
         ),
+        (
+            "Cors",
+            r#"{"AllowAnyOrigin":true,"PreflightMaxAge":"500ms"}"#,
+            &[("/PreflightMaxAge", "out_of_range")],
+        ),
+        (
+            "Authorization",
+            r#"{"Networks":{"Allow":[]}}"#,
+            &[("/Networks/Allow", "missing_key")],
+        ),
         ("Authorization", r"{}", &[("", "missing_key")]),
         (
             "Authorization",

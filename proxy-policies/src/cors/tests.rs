@@ -1,7 +1,6 @@
 //! A table of what ASP.NET's `CorsService` and `CorsMiddleware` do.
 
 use super::*;
-use crate::head::Notes;
 use crate::tests::TestHead;
 
 fn config(change: impl Fn(&mut CorsConfig)) -> Cors {
@@ -29,7 +28,7 @@ fn preflight(cors: &Cors, origin: &str) -> Vec<String> {
     let mut head = TestHead::new("OPTIONS", "/", &headers);
     let answer = cors.check(&mut head).expect("a preflight is answered");
     assert_eq!(head.response, Vec::<String>::new());
-    let response = answer.into_response(Notes::default());
+    let response = answer.into_response();
     let mut lines = vec![response.status().as_str().to_owned()];
     let fields = response.headers().iter();
     lines.extend(fields.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())));
@@ -66,16 +65,7 @@ fn the_destination_permits_nothing_beside_the_policy() {
             vec![format!("{allow}-origin: https://app.example")],
         ),
     ] {
-        let (mut parts, ()) = http::Request::builder()
-            .header("origin", origin)
-            .body(())
-            .unwrap()
-            .into_parts();
-        let mut notes = Notes::default();
-        let mut head = crate::head::TypedHead {
-            parts: &mut parts,
-            notes: &mut notes,
-        };
+        let mut head = TestHead::get("/", &[("origin", origin)]);
         assert!(cors.check(&mut head).is_none());
         let mut response = http::HeaderMap::new();
         for (name, value) in [
@@ -85,7 +75,7 @@ fn the_destination_permits_nothing_beside_the_policy() {
         ] {
             response.insert(name, HeaderValue::from_static(value));
         }
-        notes.apply(&mut response);
+        head.change_response(&mut response);
         let lines = response.iter();
         let lines: Vec<_> = lines
             .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
@@ -127,7 +117,7 @@ fn preflights_are_answered_with_204_and_what_is_allowed() {
         [
             "204".to_owned(),
             format!("{allow}-origin: *"),
-            format!("{allow}-headers: x-a, x-b"),
+            format!("{allow}-headers: x-a,x-b"),
             format!("{allow}-methods: PUT"),
         ]
     );
@@ -301,5 +291,74 @@ fn origins_are_compared_as_browsers_send_them() {
         "https://a b.example",
     ] {
         assert_eq!(normalized(text), Err(OriginError::Form), "{text}");
+    }
+}
+
+/// `CorsService.EvaluatePolicy` and `PopulateResult`, where they are easily read otherwise.
+#[test]
+fn odd_requests_get_what_asp_net_gives_them() {
+    let any = config(|config| {
+        config.origins = None;
+        config.methods = None;
+        config.headers = None;
+    });
+    let allow = "access-control-allow";
+    let (origin, method) = (
+        ("origin", "https://a.example"),
+        "access-control-request-method",
+    );
+    let asked = "access-control-request-headers";
+    for (method, headers, expected) in [
+        // Without an origin it is no matter of CORS.
+        ("OPTIONS", vec![(method, "PUT")], None),
+        // OPTIONS without a method to ask for is a request as others.
+        ("OPTIONS", vec![origin], None),
+        ("GET", vec![origin, (method, "PUT")], None),
+        // `StringValues.IsNullOrEmpty`.
+        (
+            "OPTIONS",
+            vec![("origin", ""), (method, "PUT")],
+            Some(vec![]),
+        ),
+        (
+            "options",
+            vec![
+                origin,
+                (method, "PUT"),
+                (asked, " x-a ,,x-b"),
+                (asked, "x-c"),
+            ],
+            Some(vec![
+                format!("{allow}-origin: *"),
+                format!("{allow}-headers: x-a,x-b,x-c"),
+                format!("{allow}-methods: PUT"),
+            ]),
+        ),
+        (
+            "OPTIONS",
+            vec![origin, (method, ""), (asked, "")],
+            Some(vec![format!("{allow}-origin: *")]),
+        ),
+        // Two lines are the text `a,b`, which is no origin.
+        (
+            "OPTIONS",
+            vec![origin, origin, (method, "PUT")],
+            Some(vec![]),
+        ),
+    ] {
+        let mut head = TestHead::new(method, "/", &headers);
+        let answer = any.check(&mut head).map(|answer| {
+            let response = answer.into_response();
+            assert_eq!(response.status(), 204, "{headers:?}");
+            let fields = response.headers().iter();
+            fields
+                .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+                .collect::<Vec<_>>()
+        });
+        assert_eq!(answer, expected, "{method} {headers:?}");
+    }
+    // Of other requests as well.
+    for headers in [vec![("origin", "")], vec![origin, origin]] {
+        assert_eq!(simple(&any, &headers), Vec::<String>::new(), "{headers:?}");
     }
 }

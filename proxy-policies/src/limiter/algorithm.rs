@@ -42,7 +42,7 @@ pub(super) enum Count {
 
 /// The state of a limit, as clients are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(crate) struct Standing {
     pub(super) left: u32,
     /// The time until more are left. `None` if time alone changes nothing.
     pub(super) reset: Option<Duration>,

@@ -12,12 +12,14 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+pub(crate) use self::algorithm::Standing;
 use self::fields::Fields;
 use self::partition::{Partition, Place, Taken};
 use crate::config::{LimiterKind, PartitionBy, QueueOrder, RateLimiterConfig};
@@ -27,7 +29,7 @@ use crate::named::Visit;
 /// The least number of partitions that are divided between several locks.
 const MANY: usize = 1024;
 const SHARDS: usize = 16;
-/// The least time between two searches for unused partitions.
+/// The least time between two searches for unused partitions of all shards.
 const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 
 /// A compiled rate limiter with its state.
@@ -52,18 +54,40 @@ pub(crate) enum Outcome {
 /// A request that waits.
 pub(crate) struct Queued {
     place: Place,
-    /// The partition of the permit, if it is held until the response has ended.
-    held: Option<(Arc<Partition>, QueueOrder)>,
+    partition: Arc<Partition>,
+    order: QueueOrder,
+    /// True if the permit is held until the response has ended.
+    is_held: bool,
+}
+
+/// The end of a wait.
+pub(crate) struct Permitted {
+    pub(crate) permit: Option<Permit>,
+    pub(crate) standing: Standing,
 }
 
 impl Queued {
-    /// Waits for a permit. `None`: another request got the place.
+    /// Waits for a permit.
     ///
     /// Cancel safe.
-    pub(crate) async fn wait(self) -> Option<Option<Permit>> {
-        let may_pass = self.place.wait().await;
-        let permit = |(partition, order)| Permit { partition, order };
-        may_pass.then(|| self.held.map(permit))
+    ///
+    /// # Errors
+    ///
+    /// Another request got the place.
+    pub(crate) async fn wait(self) -> Result<Permitted, Standing> {
+        let Self {
+            place,
+            partition,
+            order,
+            is_held,
+        } = self;
+        let may_pass = place.wait().await;
+        let standing = partition.standing(Instant::now());
+        if !may_pass {
+            return Err(standing);
+        }
+        let permit = is_held.then_some(Permit { partition, order });
+        Ok(Permitted { permit, standing })
     }
 }
 
@@ -97,49 +121,48 @@ impl RateLimiter {
         }
     }
 
-    /// Returns true if a request never waits and holds nothing.
-    pub(crate) fn is_immediate(&self) -> bool {
-        self.queue.0 == 0 && !matches!(self.kind, LimiterKind::Concurrency { .. })
-    }
-
     /// Counts a request.
     pub(crate) fn check(&self, head: &mut impl Head, visit: &Visit<'_>) -> Outcome {
         let key = self.key(head, visit);
         let partition = self.partitions.get(key, self.kind, visit.now);
         match partition.take(self.queue, visit.now) {
             Taken::Yes(standing) => {
-                if let Some(fields) = &self.fields {
-                    fields.note(standing, head);
-                }
-                let permit = |(partition, order)| Permit { partition, order };
-                Outcome::Pass(self.held(partition).map(permit))
+                self.tell(standing, head);
+                let order = self.queue.1;
+                Outcome::Pass(self.is_held().then_some(Permit { partition, order }))
             }
             Taken::Wait(place) => Outcome::Wait(Queued {
                 place,
-                held: self.held(partition),
+                partition,
+                order: self.queue.1,
+                is_held: self.is_held(),
             }),
-            Taken::No(standing) => {
-                let mut answer =
-                    Answer::new(self.status).saying("Too many requests: try again later.\n");
-                if let Some(reset) = standing.reset {
-                    answer.push("retry-after", fields::seconds(reset).into());
-                }
-                if let Some(fields) = &self.fields {
-                    fields.push(standing, &mut answer);
-                }
-                Outcome::Reject(answer)
-            }
+            Taken::No(standing) => Outcome::Reject(self.reject(standing)),
         }
     }
 
-    /// The answer to a request that lost its place to a newer one.
-    pub(crate) fn displaced(&self) -> Answer {
-        Answer::new(self.status).saying("Too many requests: try again later.\n")
+    /// Has the response of a request that passes tell what is left.
+    pub(crate) fn tell(&self, standing: Standing, head: &mut impl Head) {
+        if let Some(fields) = &self.fields {
+            fields.note(standing, head);
+        }
     }
 
-    fn held(&self, partition: Arc<Partition>) -> Option<(Arc<Partition>, QueueOrder)> {
-        let is_held = matches!(self.kind, LimiterKind::Concurrency { .. });
-        is_held.then_some((partition, self.queue.1))
+    /// The answer to a request that does not pass.
+    pub(crate) fn reject(&self, standing: Standing) -> Answer {
+        let mut answer = Answer::new(self.status).saying("Too many requests: try again later.\n");
+        if let Some(reset) = standing.reset {
+            answer.push("retry-after", fields::seconds(reset).into());
+        }
+        if let Some(fields) = &self.fields {
+            fields.push(standing, &mut answer);
+        }
+        answer
+    }
+
+    /// Returns true if a permit is held until the response has ended.
+    fn is_held(&self) -> bool {
+        matches!(self.kind, LimiterKind::Concurrency { .. })
     }
 
     /// The partition of a request. Requests without the value by which they are divided share one.
@@ -182,18 +205,25 @@ struct Partitions {
     common: Mutex<Option<Arc<Partition>>>,
     /// The partition of keys beyond the maximum.
     others: Mutex<Option<Arc<Partition>>>,
+    /// The partitions with a key, divided by the hash of the key.
     shards: Box<[Mutex<Shard>]>,
-    /// The most partitions of a shard.
-    room: usize,
+    /// The number of partitions with a key, which is at most `most`.
+    count: AtomicUsize,
+    most: usize,
+    sweeping: Mutex<Sweeping>,
     /// Two keyed hashes, against collisions by design.
     hashers: (RandomState, RandomState),
 }
 
+/// Partitions by key.
+type Shard = HashMap<u128, Arc<Partition>>;
+
+/// The search for unused partitions, one shard after the other.
 #[derive(Default)]
-struct Shard {
-    partitions: HashMap<u128, Arc<Partition>>,
-    /// The earliest time of the next search for unused partitions.
-    next_sweep: Option<Instant>,
+struct Sweeping {
+    /// The earliest time of the next search.
+    next: Option<Instant>,
+    shard: usize,
 }
 
 impl Partitions {
@@ -204,7 +234,9 @@ impl Partitions {
             common: Mutex::default(),
             others: Mutex::default(),
             shards: (0..shards).map(|_| Mutex::default()).collect(),
-            room: most.div_ceil(shards),
+            count: AtomicUsize::new(0),
+            most,
+            sweeping: Mutex::default(),
             hashers: (RandomState::new(), RandomState::new()),
         }
     }
@@ -225,38 +257,52 @@ impl Partitions {
             // Addresses differ in their lower half.
             shards => self.hashers.0.hash_one(key) as usize % shards,
         };
-        let mut shard = self.shards[number].lock();
-        if let Some(known) = shard.partitions.get(&key) {
-            return Arc::clone(known);
+        for is_swept in [false, true] {
+            if is_swept && !self.sweep(now) {
+                break;
+            }
+            let mut shard = self.shards[number].lock();
+            if let Some(known) = shard.get(&key) {
+                return Arc::clone(known);
+            }
+            if self.has_taken_room() {
+                let partition = new();
+                shard.insert(key, Arc::clone(&partition));
+                return partition;
+            }
         }
-        if shard.partitions.len() >= self.room {
-            shard.sweep(now);
-        }
-        if shard.partitions.len() < self.room {
-            let partition = new();
-            shard.partitions.insert(key, Arc::clone(&partition));
-            return partition;
-        }
-        drop(shard);
         Arc::clone(self.others.lock().get_or_insert_with(new))
+    }
+
+    /// Takes room for one more partition, if there is any.
+    fn has_taken_room(&self) -> bool {
+        let more = |count| (count < self.most).then_some(count + 1);
+        let taken = self.count.fetch_update(Relaxed, Relaxed, more);
+        taken.is_ok()
+    }
+
+    /// Forgets partitions of which nothing is taken, unless that was tried a moment ago. Returns true if there is room
+    /// then.
+    fn sweep(&self, now: Instant) -> bool {
+        let number = {
+            let mut sweeping = self.sweeping.lock();
+            if sweeping.next.is_some_and(|next| now < next) {
+                return false;
+            }
+            sweeping.next = Some(now + SWEEP_PAUSE / self.shards.len() as u32);
+            sweeping.shard = (sweeping.shard + 1) % self.shards.len();
+            sweeping.shard
+        };
+        let mut shard = self.shards[number].lock();
+        let before = shard.len();
+        // A partition that a request holds is in use.
+        shard.retain(|_, partition| Arc::strong_count(partition) > 1 || !partition.is_idle(now));
+        self.count.fetch_sub(before - shard.len(), Relaxed);
+        before > shard.len()
     }
 
     #[cfg(test)]
     fn len(&self) -> usize {
-        let shards = self.shards.iter();
-        shards.map(|shard| shard.lock().partitions.len()).sum()
-    }
-}
-
-impl Shard {
-    /// Forgets partitions of which nothing is taken, unless that was tried a moment ago.
-    fn sweep(&mut self, now: Instant) {
-        if self.next_sweep.is_some_and(|next| now < next) {
-            return;
-        }
-        self.next_sweep = Some(now + SWEEP_PAUSE);
-        // A partition that a request holds is in use.
-        self.partitions
-            .retain(|_, partition| Arc::strong_count(partition) > 1 || !partition.is_idle(now));
+        self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 }

@@ -19,7 +19,7 @@ use tower_service::Service;
 use crate::Policies;
 
 /// Compiles the policies and the routes of a document.
-pub(super) fn snapshot(builder: &ProxyBuilder, policies: &str, routes: &str) -> Arc<Snapshot> {
+pub(crate) fn snapshot(builder: &ProxyBuilder, policies: &str, routes: &str) -> Arc<Snapshot> {
     let text = format!(
         r#"{{"Policies":{{{policies}}},"ReverseProxy":{{"Routes":{{{routes}}},"Clusters":{{"c":{{}}}}}}}}"#
     );

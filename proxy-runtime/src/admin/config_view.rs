@@ -1,5 +1,8 @@
 //! `/api/v1/config`: the active configuration without secrets.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use proxy_model::Snapshot;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -12,6 +15,9 @@ pub(super) struct ConfigView {
     revision: String,
     #[serde(rename = "ReverseProxy")]
     config: Value,
+    /// Names of policies by section. Their settings may hold secrets.
+    #[serde(rename = "Policies", skip_serializing_if = "BTreeMap::is_empty")]
+    policies: BTreeMap<&'static str, Vec<Arc<str>>>,
 }
 
 pub(super) fn of(snapshot: &Snapshot) -> ConfigView {
@@ -20,9 +26,15 @@ pub(super) fn of(snapshot: &Snapshot) -> ConfigView {
         json!({ "error": error.to_string() })
     });
     redact(&mut config);
+    let mut policies = BTreeMap::<_, Vec<_>>::new();
+    for policy in snapshot.config().policies.iter() {
+        let of_section = policies.entry(policy.kind.section()).or_default();
+        of_section.push(Arc::clone(&policy.name));
+    }
     ConfigView {
         revision: snapshot.revision().to_string(),
         config,
+        policies,
     }
 }
 
@@ -122,6 +134,34 @@ fn hide(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn policies_are_there_by_name() {
+        use proxy_model::config::{PolicyConfig, PolicyConfigs, PolicyKind, ProxyConfig};
+        let mut config = ProxyConfig::default();
+        let mut policies = PolicyConfigs::default();
+        for (kind, name) in [
+            (PolicyKind::Authorization, "staff"),
+            (PolicyKind::RateLimiter, "few"),
+            (PolicyKind::Authorization, "Fallback"),
+        ] {
+            policies.insert(PolicyConfig {
+                kind,
+                name: name.into(),
+                settings: json!({ "users": { "ann": "$2b$04$secret" } }),
+                timeout: None,
+            });
+        }
+        config.policies = Arc::new(policies);
+        let (snapshot, _) = Snapshot::compile(config, &Default::default()).unwrap();
+        let view = serde_json::to_value(of(&snapshot)).unwrap();
+        assert_eq!(
+            view["Policies"],
+            json!({ "Authorization": ["staff", "Fallback"], "RateLimiter": ["few"] })
+        );
+        let view = serde_json::to_value(of(&Snapshot::default())).unwrap();
+        assert_eq!(view.get("Policies"), None);
+    }
 
     #[test]
     fn what_may_be_a_secret_is_hidden() {

@@ -199,6 +199,10 @@ impl ForwardErrorKind {
 
     /// The description in a sentence.
     pub(crate) const fn meaning(self) -> &'static str {
+        if matches!(self.cause, Cause::AffinityRejected) {
+            // Destinations are available, but not the one that was asked for.
+            return "the affinity key of the request is of no use";
+        }
         match self.kind {
             KindName::Request => "the destination could not be reached or did not answer",
             KindName::RequestTimedOut => "the destination did not answer in time",
@@ -431,5 +435,26 @@ impl fmt::Display for ForwardError {
 impl StdError for ForwardError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_becomes_a_kind_that_keeps_it() {
+        for cause in Cause::ALL {
+            assert_eq!(ForwardErrorKind::from(*cause).cause(), *cause);
+        }
+        let error = ForwardError::new(Cause::BodyTooLarge, StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(error.kind().cause(), Cause::BodyTooLarge);
+    }
+
+    #[test]
+    fn an_affinity_key_is_no_lack_of_destinations() {
+        let text = |cause| ForwardError::new(cause, StatusCode::SERVICE_UNAVAILABLE).to_string();
+        assert_eq!(text(Cause::NoDestination), "no destination is available");
+        assert!(text(Cause::AffinityRejected).contains("affinity key"));
     }
 }

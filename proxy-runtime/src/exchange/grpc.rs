@@ -51,8 +51,9 @@ fn code(status: StatusCode) -> u16 {
         401 => UNAUTHENTICATED,
         403 => PERMISSION_DENIED,
         404 | 405 | 501 => UNIMPLEMENTED,
-        413 | 414 | 431 => RESOURCE_EXHAUSTED,
-        429 | 502..=504 => UNAVAILABLE,
+        // Of 429 the mapping makes UNAVAILABLE, which clients retry at once.
+        413 | 414 | 429 | 431 => RESOURCE_EXHAUSTED,
+        502..=504 => UNAVAILABLE,
         _ => UNKNOWN,
     }
 }
@@ -83,7 +84,7 @@ mod tests {
             (405, "12"),
             (408, "2"),
             (413, "8"),
-            (429, "14"),
+            (429, "8"),
             (431, "8"),
             (500, "2"),
             (502, "14"),

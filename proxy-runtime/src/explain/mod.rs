@@ -341,7 +341,8 @@ fn explain_with(
         Err(Nowhere::NoCluster) => {
             return explanation.ending(Verdict::NoCluster, StatusCode::SERVICE_UNAVAILABLE);
         }
-        Err(Nowhere::NoPartition(_)) => {
+        // Filters are not asked here.
+        Err(Nowhere::NoPartition(_) | Nowhere::Failed) => {
             return explanation.ending(Verdict::NoPartition, StatusCode::BAD_REQUEST);
         }
     };

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use log_sink::Seldom;
+use proxy_model::compiled::Route;
+use proxy_model::{ClusterId, RequestHead};
 use tracing::error;
 
 use super::{Filter, FilterContext, Flow, Reply, RequestEdit, ResponseEdit};
@@ -43,6 +45,26 @@ impl Filters {
         self.0.len()
     }
 
+    /// The cluster that the first filter with an opinion assigns.
+    ///
+    /// # Errors
+    ///
+    /// One of them panicked.
+    pub(crate) fn cluster(
+        &self,
+        head: &dyn RequestHead,
+        route: &Route,
+    ) -> Result<Option<&ClusterId>, ForwardError> {
+        for named in &self.0 {
+            let assigned = contained_call(|| named.filter.cluster(head, route))
+                .map_err(|panicked| named.failed(&panicked.0, route))?;
+            if assigned.is_some() {
+                return Ok(assigned);
+            }
+        }
+        Ok(None)
+    }
+
     /// Calls the filters in order, until one of them responds or panics.
     pub(crate) fn on_request(
         &self,
@@ -55,7 +77,10 @@ impl Filters {
                 Ok(Flow::Continue) => {}
                 Ok(Flow::Respond(reply)) => return FilterDecision::Reply(reply, passed),
                 Err(panicked) => {
-                    return FilterDecision::Failed(named.failed(&panicked.0, context), passed);
+                    return FilterDecision::Failed(
+                        named.failed(&panicked.0, context.route),
+                        passed,
+                    );
                 }
             }
         }
@@ -76,19 +101,19 @@ impl Filters {
     ) -> Result<(), ForwardError> {
         for named in self.0.iter().take(passed).rev() {
             contained_call(|| named.filter.on_response(head, context))
-                .map_err(|panicked| named.failed(&panicked.0, context))?;
+                .map_err(|panicked| named.failed(&panicked.0, context.route))?;
         }
         Ok(())
     }
 }
 
 impl NamedFilter {
-    fn failed(&self, panic: &str, context: &FilterContext<'_>) -> ForwardError {
+    fn failed(&self, panic: &str, route: &Route) -> ForwardError {
         static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
         if let Some(left_out) = SELDOM.pass() {
             error!(
                 target: targets::REQUEST,
-                route = %context.route.id(),
+                route = %route.id(),
                 filter = &*self.name,
                 panic,
                 left_out,

@@ -39,7 +39,8 @@
 //!
 //! # Order
 //!
-//! A request is routed, its cluster is chosen, and its framing and declared body size are checked.
+//! A request is routed, its cluster is chosen, for which filters may [assign](Filter::cluster) another one than those
+//! of the route, and its framing and declared body size are checked.
 //! Then the filters of its route run in the order of the list, then the route's transforms, and
 //! then a destination is picked. A filter that responds ends this sequence; later filters do not
 //! run.
@@ -79,6 +80,8 @@ pub use self::reply::{Flow, Reply};
 pub use self::request::RequestEdit;
 pub use self::response::ResponseEdit;
 pub use crate::head::InvalidEdit;
+use proxy_model::compiled::Route;
+use proxy_model::{ClusterId, RequestHead};
 
 /// Sees the heads of a route's messages, and may change them or respond.
 ///
@@ -103,6 +106,17 @@ pub use crate::head::InvalidEdit;
 /// }
 /// ```
 pub trait Filter: Send + Sync + 'static {
+    /// Returns the cluster that a request goes to instead of those of the route, as YARP's
+    /// `ReassignProxyRequest` does. Default: none.
+    ///
+    /// The first filter of the list that returns one decides, before weights, partitions and affinity
+    /// keys. Without such a cluster in the configuration the request gets 503. `head` is the request
+    /// as received. Called before the other methods, and perhaps more than once for a request.
+    fn cluster(&self, head: &dyn RequestHead, route: &Route) -> Option<&ClusterId> {
+        let _ = (head, route);
+        None
+    }
+
     /// Called with a request before it is forwarded.
     fn on_request(&self, head: &mut RequestEdit<'_>, context: &FilterContext<'_>) -> Flow;
 

@@ -29,6 +29,8 @@ pub struct Reply {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
+    /// True for the reply of a policy, which clients of gRPC get in their own words.
+    is_of_policy: bool,
 }
 
 impl Reply {
@@ -43,7 +45,14 @@ impl Reply {
             status,
             headers: HeaderMap::new(),
             body: Bytes::new(),
+            is_of_policy: false,
         }
+    }
+
+    /// The same reply, as one of a policy.
+    pub(crate) fn of_policy(mut self) -> Self {
+        self.is_of_policy = true;
+        self
     }
 
     /// Appends a header. Hop-by-hop headers and `Content-Length` are dropped when the response is
@@ -69,6 +78,7 @@ impl Reply {
             status,
             mut headers,
             body,
+            is_of_policy,
         } = self;
         headers::strip_hop_by_hop(&mut headers);
         headers.remove(CONTENT_LENGTH);
@@ -77,6 +87,12 @@ impl Reply {
         let mut response = Response::new(body);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
+        #[cfg(all(feature = "server", feature = "http2"))]
+        if is_of_policy {
+            crate::exchange::grpc::LocalReplyMark::mark(&mut response);
+        }
+        #[cfg(not(all(feature = "server", feature = "http2")))]
+        let _ = is_of_policy;
         response
     }
 }

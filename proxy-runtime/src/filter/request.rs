@@ -194,6 +194,12 @@ impl<'a> RequestEdit<'a> {
         self.edits.note_removal(name.as_ref())
     }
 
+    /// Keeps a value until the response has ended, or the request for another reason: then it is dropped. Of a tunnel,
+    /// the response is the one to its handshake.
+    pub fn hold(&mut self, value: impl Send + Sync + 'static) {
+        self.edits.hold(value);
+    }
+
     /// Replaces the path, which must be percent-encoded and begin with `/`. The query stays.
     ///
     /// # Errors

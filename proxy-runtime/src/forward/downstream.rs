@@ -316,6 +316,10 @@ impl Downstream for ServiceDownstream {
         self.record.attempts.as_deref()
     }
 
+    fn hold(&self, edits: &mut HeaderMutations) {
+        self.record.slot.hold(edits.take_held());
+    }
+
     fn skip_request(&mut self) -> bool {
         false
     }

@@ -10,9 +10,13 @@ use crate::head::{HeaderMutations, HttpHead, ResponseNotes};
 use crate::response::ProxyBody;
 use crate::transform::apply_to_own_response;
 
-/// The filters that have let a request pass, and so see its response. None for most requests.
+/// The filters that have let a request pass, and so see its response, and what was decided of the response with the
+/// request. None for most requests.
 #[derive(Debug, Default)]
-pub(super) struct AppliedFilters<'a>(Option<Passed<'a>>);
+pub(super) struct AppliedFilters<'a> {
+    passed: Option<Passed<'a>>,
+    notes: ResponseNotes,
+}
 
 #[derive(Debug)]
 struct Passed<'a> {
@@ -20,10 +24,14 @@ struct Passed<'a> {
     context: FilterContext<'a>,
     /// The first so many.
     count: usize,
-    notes: ResponseNotes,
 }
 
 impl<'a> AppliedFilters<'a> {
+    /// Keeps changes of the response.
+    pub(super) fn note(&mut self, notes: ResponseNotes) {
+        self.notes.extend(notes);
+    }
+
     /// Shows the request to the filters. One of them may answer it.
     ///
     /// # Errors
@@ -42,12 +50,12 @@ impl<'a> AppliedFilters<'a> {
             FilterDecision::Reply(reply, passed) => (passed, Ok(Some(reply))),
             FilterDecision::Failed(error, passed) => (passed, Err(error)),
         };
-        self.0 = Some(Passed {
+        self.passed = Some(Passed {
             filters,
             context,
             count,
-            notes: edits.take_notes(),
         });
+        self.note(edits.take_notes());
         said
     }
 
@@ -58,32 +66,18 @@ impl<'a> AppliedFilters<'a> {
     /// One of them panicked; the others see no response to this request any more.
     pub(super) fn show(&mut self, head: &response::Parts) -> Result<HeaderMutations, ForwardError> {
         let mut edits = HeaderMutations::default();
-        if let Some(passed) = self.0.take() {
+        let notes = std::mem::take(&mut self.notes);
+        if let Some(passed) = self.passed.take() {
             let mut edit = ResponseEdit::of_http(head.status, &head.headers, &mut edits);
             let Passed {
                 filters,
                 context,
                 count,
-                notes,
             } = passed;
             filters.on_response(count, &mut edit, &context)?;
-            edits.make_noted(notes);
         }
+        edits.make_noted(notes);
         Ok(edits)
-    }
-
-    /// Those that let a request pass that is not forwarded here: the first `count`.
-    fn passed(
-        filters: &'a Filters,
-        (count, notes): (usize, ResponseNotes),
-        context: FilterContext<'a>,
-    ) -> Self {
-        Self(Some(Passed {
-            filters,
-            context,
-            count,
-            notes,
-        }))
     }
 
     /// A response that no destination made, after the filters and the route's changes.
@@ -111,9 +105,10 @@ pub(crate) fn shown_response<'a>(
     context: FilterContext<'a>,
     transforms: &Transforms,
 ) -> Response<ProxyBody> {
-    let mut filtering = match filters {
-        Some((filters, count)) => AppliedFilters::passed(filters, (count, notes), context),
-        None => AppliedFilters::default(),
-    };
-    filtering.shown(response, transforms)
+    let passed = filters.map(|(filters, count)| Passed {
+        filters,
+        context,
+        count,
+    });
+    AppliedFilters { passed, notes }.shown(response, transforms)
 }

@@ -11,7 +11,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tracing::debug;
 
 use super::exchange_plan::ExchangePlan;
-use super::pipeline::{Routed, finish};
+use super::filtering::AppliedFilters;
+use super::pipeline::{Rest, Routed, finish};
 use super::plan;
 use super::recycled::{self, Kind};
 use super::response as answer;
@@ -266,7 +267,7 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
                 head: &head,
                 started: context.started(),
             };
-            routed.reject(rejected, recorder)
+            routed.reject(rejected, &mut AppliedFilters::default(), recorder)
         });
     };
     RouteFuture::unfailing(move || async move {
@@ -280,7 +281,9 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
             head: &head,
             started: context.started(),
         };
-        let response = routed.switch(upgrade, is_empty, recorder).await;
+        let response = routed
+            .respond(Rest::Switch(upgrade, is_empty), recorder)
+            .await;
         recycled::release(Kind::Request, parts.headers, parts.extensions);
         response
     })

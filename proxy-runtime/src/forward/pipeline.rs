@@ -32,13 +32,14 @@ use crate::head::HeaderMutations;
 use crate::head::{HttpHead, put_in_place};
 use crate::layer::ProxyRequestBody;
 use crate::observe::targets;
+use crate::policy::{self, RoutePolicies};
+use crate::progress::{after, within};
 use crate::proxy::FoundRoute;
 use crate::proxy::ProxyService;
 use crate::response::ExchangeRecorder;
 use crate::response::OpenRecorder;
 use crate::response::ProxyBody;
 use crate::state::{Generation, RouteState};
-use crate::transform::apply_to_own_response;
 
 /// Forwards one request. Whatever goes wrong becomes a response.
 pub(super) fn forward<B>(
@@ -102,7 +103,10 @@ where
     };
     let classes = head.classes();
     let is_empty = body.is_end_stream();
-    let Some(upgrade) = upgrade else {
+    let rest = 'rest: {
+        if let Some(upgrade) = upgrade {
+            break 'rest Rest::Switch(upgrade, is_empty);
+        }
         let plan = ExchangePlan::of(service, &generation, (index, None), &head, is_empty);
         let rejected = match plan {
             Ok(plan) => {
@@ -117,6 +121,10 @@ where
             }
             Err(rejected) => rejected,
         };
+        // Policies are asked before, and may wait.
+        if extensions.is_some_and(|extensions| extensions.policies().is_some()) {
+            break 'rest Rest::Reject(rejected);
+        }
         let mut recorder = open(&parts, Some(route));
         recorder.routed(route.id(), state.metrics());
         let routed = Routed {
@@ -127,7 +135,7 @@ where
             head: &head,
             started: recorder.started(),
         };
-        let response = routed.reject(rejected, recorder);
+        let response = routed.reject(rejected, &mut AppliedFilters::default(), recorder);
         recycled::release(Kind::Request, parts.headers, parts.extensions);
         return ResponseFuture::known(response);
     };
@@ -145,7 +153,7 @@ where
             head: &head,
             started,
         };
-        let response = routed.switch(upgrade, is_empty, recorder).await;
+        let response = routed.respond(rest, recorder).await;
         recycled::release(Kind::Request, parts.headers, parts.extensions);
         response
     })
@@ -171,23 +179,73 @@ enum RequestDecision {
     Reply(Box<Response<ProxyBody>>),
 }
 
+/// What is left to do with a request that the exchange does not forward.
+pub(super) enum Rest {
+    /// It wishes for another protocol. True: it is known to have no body.
+    Switch(Box<Upgrade>, bool),
+    Reject(Rejected),
+}
+
 impl<'a> Routed<'a> {
-    /// Forwards a request that wishes for another protocol to where the route leads.
-    pub(super) async fn switch(
+    /// Responds to a request that the exchange does not forward, once the route's policies let it pass.
+    pub(super) async fn respond(
         &self,
-        upgrade: Box<Upgrade>,
-        is_empty: bool,
+        rest: Rest,
         mut recorder: OpenRecorder,
     ) -> Response<ProxyBody> {
+        let route = self.route();
+        let mut changes = (AppliedFilters::default(), HeaderMutations::default());
+        let Some(policies) = self.policies() else {
+            return self.go_on(rest, changes, recorder).await;
+        };
+        let (filtering, edits) = &mut changes;
+        if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
+            return self.fail(&error, filtering, recorder);
+        }
+        let due = route.timeout().map(|wait| after(self.started, wait));
+        let judging = policy::judge_http(policies, route, self.head, edits);
+        // Boxed, so that the others have no room for it.
+        let judged = Box::pin(within(due, judging)).await;
+        filtering.note(edits.take_notes());
+        let held = edits.take_held();
+        let mut response = match judged {
+            Err(error) => self.fail(&error, filtering, recorder),
+            Ok(Some(reply)) => {
+                recorder.replied(Cause::of_reply(reply.status()));
+                let response = reply.into_response().map(ProxyBody::text);
+                finish(
+                    filtering.shown(response, route.transforms()),
+                    recorder,
+                    None,
+                )
+            }
+            Ok(None) => self.go_on(rest, changes, recorder).await,
+        };
+        if !held.is_empty() {
+            response.body_mut().on_end(move |_| drop(held));
+        }
+        response
+    }
+
+    async fn go_on(
+        &self,
+        rest: Rest,
+        (mut filtering, edits): (AppliedFilters<'a>, HeaderMutations),
+        mut recorder: OpenRecorder,
+    ) -> Response<ProxyBody> {
+        let (upgrade, is_empty) = match rest {
+            Rest::Reject(rejected) => return self.reject(rejected, &mut filtering, recorder),
+            Rest::Switch(upgrade, is_empty) => (upgrade, is_empty),
+        };
         if self.route().target().is_reply() {
-            return self.reply(recorder);
+            return self.reply(&mut filtering, recorder);
         }
         let sending = match self.sending(&upgrade, is_empty, &mut recorder) {
             Ok(sending) => sending,
-            Err(error) => return self.fail(&error, &mut AppliedFilters::default(), recorder),
+            Err(error) => return self.fail(&error, &mut filtering, recorder),
         };
         // Boxed, so that others have no room for it.
-        Box::pin(self.respond_filtered(sending, upgrade, recorder)).await
+        Box::pin(self.respond_filtered(sending, upgrade, (filtering, edits), recorder)).await
     }
 
     /// The response to a request that the exchange does not forward.
@@ -195,6 +253,7 @@ impl<'a> Routed<'a> {
     pub(super) fn reject(
         &self,
         rejected: Rejected,
+        filtering: &mut AppliedFilters<'_>,
         mut recorder: OpenRecorder,
     ) -> Response<ProxyBody> {
         let Rejected { cluster, error } = rejected;
@@ -203,21 +262,24 @@ impl<'a> Routed<'a> {
             recorder.assigned(id, self.generation.cluster(cluster));
         }
         match error {
-            Some(error) => self.fail(&error, &mut AppliedFilters::default(), recorder),
-            None => self.reply(recorder),
+            Some(error) => self.fail(&error, filtering, recorder),
+            None => self.reply(filtering, recorder),
         }
     }
 
     /// Answers a request of a route without a cluster.
-    fn reply(&self, recorder: OpenRecorder) -> Response<ProxyBody> {
+    fn reply(
+        &self,
+        filtering: &mut AppliedFilters<'_>,
+        recorder: OpenRecorder,
+    ) -> Response<ProxyBody> {
         let route = self.route();
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
-            return self.fail(&error, &mut AppliedFilters::default(), recorder);
+            return self.fail(&error, filtering, recorder);
         }
         let unavailable = || answer::own(StatusCode::SERVICE_UNAVAILABLE, None);
-        let mut response = reply(route, self.head).unwrap_or_else(unavailable);
-        let status = response.status();
-        apply_to_own_response(route.transforms(), status, response.headers_mut());
+        let response = reply(route, self.head).unwrap_or_else(unavailable);
+        let response = filtering.shown(response, route.transforms());
         finish(response, recorder, None)
     }
 
@@ -226,10 +288,9 @@ impl<'a> Routed<'a> {
         &self,
         sending: Sending<'a>,
         upgrade: Box<Upgrade>,
+        (mut filtering, mut edits): (AppliedFilters<'a>, HeaderMutations),
         mut recorder: OpenRecorder,
     ) -> Response<ProxyBody> {
-        let mut filtering = AppliedFilters::default();
-        let mut edits = HeaderMutations::default();
         let asked = self.ask(&sending, &upgrade, &mut filtering, &mut edits);
         let handshake = match asked {
             Ok(RequestDecision::Forward(handshake)) => handshake,
@@ -346,6 +407,10 @@ impl<'a> Routed<'a> {
 
     pub(super) fn state(&self) -> &'a RouteState {
         self.generation.route(self.index)
+    }
+
+    fn policies(&self) -> Option<&'a dyn RoutePolicies> {
+        self.state().extensions()?.policies()
     }
 
     fn filters(&self) -> Option<&'a Filters> {

@@ -81,6 +81,10 @@ pub(crate) fn find_cluster(
                 ForwardErrorKind::NoAvailableDestinations.because(Cause::NoCluster),
                 StatusCode::SERVICE_UNAVAILABLE,
             ),
+            Nowhere::Failed => ForwardError::new(
+                ForwardErrorKind::Extension,
+                StatusCode::INTERNAL_SERVER_ERROR,
+            ),
             Nowhere::NoPartition(rejection) => {
                 ForwardError::new(ForwardErrorKind::NoPartition, StatusCode::BAD_REQUEST)
                     .with_source(rejection)

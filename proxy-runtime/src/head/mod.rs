@@ -13,4 +13,4 @@ pub(crate) use self::http_head::HttpHead;
 pub(crate) use self::http_head::is_websocket_connect;
 pub(crate) use self::in_place::put_in_place;
 pub use self::mutations::InvalidEdit;
-pub(crate) use self::mutations::{HeaderMutations, ResponseNotes};
+pub(crate) use self::mutations::{HeaderMutations, Held, ResponseNotes};

@@ -72,11 +72,47 @@ pub(crate) struct HeaderMutations {
     host: Option<HeaderValue>,
     /// Changes of the response that were decided with the request.
     of_response: Vec<FieldMutation>,
+    /// Values that are dropped with the exchange.
+    held: Held,
+}
+
+/// Values that a request holds until its response has ended.
+#[derive(Default)]
+pub(crate) struct Held(Vec<Box<dyn Send + Sync>>);
+
+impl Held {
+    /// Returns true if nothing is held.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Held").field(&self.0.len()).finish()
+    }
 }
 
 /// Changes of a response that were decided with its request.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseNotes(Vec<FieldMutation>);
+
+impl ResponseNotes {
+    /// Makes the changes.
+    pub(crate) fn apply_to(self, headers: &mut HeaderMap) {
+        let mut edits = HeaderMutations::default();
+        edits.make_noted(self);
+        edits.apply_to(headers);
+    }
+
+    /// Adds later changes.
+    pub(crate) fn extend(&mut self, later: Self) {
+        match self.0.is_empty() {
+            true => *self = later,
+            false => self.0.extend(later.0),
+        }
+    }
+}
 
 #[derive(Debug)]
 struct FieldMutation {
@@ -115,7 +151,8 @@ impl HeaderMutations {
         self.fields.is_empty() && self.path.is_none() && self.query.is_none() && self.host.is_none()
     }
 
-    /// Forgets all changes, to begin with another head. Keeps the room, as much of it as most filters need.
+    /// Forgets all changes, to begin with another head. Keeps the room, as much of it as most filters need, and what is
+    /// held.
     pub(crate) fn clear(&mut self) {
         let room = MOST_NAMES.saturating_sub(self.names.len());
         let forgotten = self.fields.drain(..).take(room);
@@ -151,6 +188,21 @@ impl HeaderMutations {
         self.remove(name)?;
         self.of_response.extend(self.fields.pop());
         Ok(())
+    }
+
+    /// Keeps a value until [`take_held`](Self::take_held).
+    pub(crate) fn hold(&mut self, value: impl Send + Sync + 'static) {
+        self.held.0.push(Box::new(value));
+    }
+
+    /// The values that are held.
+    pub(crate) fn take_held(&mut self) -> Held {
+        std::mem::take(&mut self.held)
+    }
+
+    /// Returns true if changes of the response were decided.
+    pub(crate) fn has_notes(&self) -> bool {
+        !self.of_response.is_empty()
     }
 
     /// The changes of the response that were decided so far.

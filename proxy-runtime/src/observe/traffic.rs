@@ -93,6 +93,17 @@ impl Traffic {
         sampled + requests.wrapping_sub(samples.seen)
     }
 
+    /// Number of responses in the last `seconds` at most, in steps of ten of them. `now` has the durations so far, one
+    /// for each response.
+    pub(crate) fn answers(&self, seconds: usize, now: &HistogramCounts) -> u64 {
+        let samples = self.lock();
+        let before = match &samples.window {
+            Some(window) => window.mark_after(seconds).count(),
+            None => samples.baseline.as_ref().map_or(0, |base| base.count()),
+        };
+        now.count().saturating_sub(before)
+    }
+
     /// The part of `now`, the durations so far, that was recorded in about the last minute.
     pub(crate) fn last_minute(&self, now: &HistogramCounts) -> HistogramCounts {
         let samples = self.lock();
@@ -121,6 +132,14 @@ impl Window {
             marks: VecDeque::from([baseline.map_or_else(HistogramCounts::default, |b| *b)]),
             until_mark: MARK_EVERY,
         }
+    }
+
+    /// The oldest mark that was set at most `seconds` ago, else the latest one.
+    fn mark_after(&self, seconds: usize) -> &HistogramCounts {
+        let age = MARK_EVERY - self.until_mark;
+        let younger = seconds.saturating_sub(age) / MARK_EVERY;
+        let last = self.marks.len() - 1;
+        &self.marks[last.saturating_sub(younger)]
     }
 
     /// Adds a second. Returns false if the whole window is idle.
@@ -189,6 +208,25 @@ mod tests {
         }
         let left = traffic.last_minute(&histogram.counts());
         assert_eq!((left.count(), left.sum()), (1, Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn answers_are_those_of_the_last_seconds() {
+        let traffic = Traffic::default();
+        let histogram = Histogram::default();
+        let answers = || traffic.answers(30, &histogram.counts());
+        let sample = |requests| traffic.sample(requests, || Some(histogram.counts()));
+        histogram.record(Duration::from_millis(1));
+        assert_eq!(answers(), 1, "nothing is sampled yet");
+        for second in 1..=100 {
+            sample(second);
+            // It has not answered since, and requests go on.
+            let expected = u64::from(second <= 30);
+            assert!(answers() <= expected, "after {second} s");
+            assert!(second > 20 || answers() == 1, "after {second} s");
+        }
+        histogram.record(Duration::from_millis(1));
+        assert_eq!(answers(), 1);
     }
 
     #[test]

@@ -65,6 +65,10 @@ impl End {
                 let kind = Kind::RequestBodyDestination.because(Cause::ActivityTimeout);
                 (kind, StatusCode::GATEWAY_TIMEOUT)
             }
+            (Self::Deadline, Stage::Client) if is_unanswered => {
+                let kind = Kind::RequestTimedOut.because(Cause::ClientTooSlow);
+                (kind, StatusCode::GATEWAY_TIMEOUT)
+            }
             (Self::Idle | Self::Deadline, _) => {
                 (Kind::RequestTimedOut, StatusCode::GATEWAY_TIMEOUT)
             }
@@ -225,6 +229,19 @@ mod tests {
             (
                 End::Deadline,
                 Stage::Done,
+                Cause::HeaderTimeout,
+                Cause::HeaderTimeout,
+            ),
+            // A client that withholds its body does not count against the destination.
+            (
+                End::Deadline,
+                Stage::Client,
+                Cause::ClientTooSlow,
+                Cause::HeaderTimeout,
+            ),
+            (
+                End::Deadline,
+                Stage::Destination,
                 Cause::HeaderTimeout,
                 Cause::HeaderTimeout,
             ),

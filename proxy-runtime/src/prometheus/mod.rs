@@ -47,6 +47,7 @@ type Label<'a> = (&'static str, &'a str);
 /// | `proxy_destination_inflight` | gauge | `cluster`, `destination` |
 /// | `proxy_destination_requests_total` | counter | `cluster`, `destination` |
 /// | `proxy_destination_errors_total` | counter | `cluster`, `destination` |
+/// | `proxy_destination_duration_seconds` | histogram | `cluster`, `destination` |
 /// | `proxy_destination_sent_bytes_total` | counter | `cluster`, `destination` |
 /// | `proxy_destination_received_bytes_total` | counter | `cluster`, `destination` |
 /// | `proxy_pool_connections` | gauge | `cluster`, `destination` |
@@ -307,7 +308,31 @@ impl Page<'_, '_> {
             Some(&Unit::Bytes),
             |destination| destination.metrics().bytes_received(),
         )?;
+        self.latencies()?;
         self.connects()
+    }
+
+    fn latencies(&mut self) -> fmt::Result {
+        let generation = self.generation;
+        let mut family = self.encoder.encode_descriptor(
+            "proxy_destination_duration",
+            "From the pick of the destination to the head of its response.",
+            Some(&Unit::Seconds),
+            MetricType::Histogram,
+        )?;
+        each_used_destination(generation, |labels, destination| {
+            let Some(counts) = destination.metrics().latency() else {
+                return Ok(());
+            };
+            family
+                .encode_family(&labels)?
+                .encode_histogram::<NoLabelSet>(
+                    counts.sum().as_secs_f64(),
+                    counts.count(),
+                    &counts.exposed(),
+                    None,
+                )
+        })
     }
 
     fn connects(&mut self) -> fmt::Result {

@@ -35,6 +35,8 @@ fn what_was_counted_is_exposed() {
         cluster.live().health_changed();
         a.metrics().requested();
         a.metrics().sent(12);
+        a.metrics()
+            .responded(StatusCode::OK, Duration::from_millis(3));
         a.enter()
     };
     let text = text(&proxy);
@@ -53,6 +55,9 @@ fn what_was_counted_is_exposed() {
         r#"proxy_destination_requests_total{cluster="c",destination="a"} 1"#,
         r#"proxy_destination_sent_bytes_total{cluster="c",destination="a"} 12"#,
         r#"proxy_pool_connections{cluster="c",destination="a"} 0"#,
+        r#"proxy_destination_duration_seconds_bucket{le="0.0025",cluster="c",destination="a"} 0"#,
+        r#"proxy_destination_duration_seconds_bucket{le="0.005",cluster="c",destination="a"} 1"#,
+        r#"proxy_destination_duration_seconds_count{cluster="c",destination="a"} 1"#,
         "# TYPE http_client_request_duration_seconds histogram",
         "# EOF",
     ] {

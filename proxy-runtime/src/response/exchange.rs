@@ -58,7 +58,7 @@ impl Future for Exchange {
         let Some(slot) = &this.slot else {
             return Poll::Pending;
         };
-        let Some((head, length)) = slot.take_head() else {
+        let Some((head, length, held)) = slot.take_head() else {
             return match has_ended {
                 true => Poll::Ready(without_head()),
                 false => Poll::Pending,
@@ -66,7 +66,7 @@ impl Future for Exchange {
         };
         let mut part = slot.take_rest();
         let is_whole = has_ended && part.end == Some(Ok(())) && part.trailers.is_none();
-        let body = match part.data.take() {
+        let mut body = match part.data.take() {
             None if is_whole => ProxyBody::empty(),
             // A text has a length, which is for the destination to tell.
             Some(data) if is_whole && length.is_some() => ProxyBody::text(data),
@@ -77,6 +77,9 @@ impl Future for Exchange {
                 left: length,
             }),
         };
+        if !held.is_empty() {
+            body.on_end(move |_| drop(held));
+        }
         Poll::Ready(head.map(|()| body))
     }
 }

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::error::ForwardErrorKind;
-use crate::head::put_in_place;
+use crate::head::{Held, put_in_place};
 use crate::local_pool::{LocalPool, Recycle};
 use crate::response::ExchangeInfo;
 
@@ -38,6 +38,8 @@ struct SlotContent {
     end: Option<Result<(), ForwardErrorKind>>,
     /// The time at which the exchange must be polled, if it is not sooner.
     due: Option<Instant>,
+    /// Values that the body of the response holds.
+    held: Held,
 }
 
 impl ResponseSlot {
@@ -103,11 +105,16 @@ impl ResponseSlot {
         self.0.lock().due.take()
     }
 
-    /// Takes the head, with the length of the body if that is known.
-    pub(super) fn take_head(&self) -> Option<(Response<()>, Option<u64>)> {
+    /// Gives the body of the response values to hold.
+    pub(crate) fn hold(&self, held: Held) {
+        self.0.lock().held = held;
+    }
+
+    /// Takes the head, with the length of the body if that is known, and the values that the body holds.
+    pub(super) fn take_head(&self) -> Option<(Response<()>, Option<u64>, Held)> {
         let mut content = self.0.lock();
         let head = content.head.take()?;
-        Some((head, content.length))
+        Some((head, content.length, std::mem::take(&mut content.held)))
     }
 
     /// Takes what there is of the body.

@@ -22,7 +22,7 @@ use super::metrics::ServerMetrics;
 use super::open_files;
 use super::shared::WorkerShared;
 use super::worker::{self, Command, Socket, WorkerPart, WorkerReport};
-use crate::observe::{WorkerPlace, targets};
+use crate::observe::{ProxyMetrics, WorkerPlace, targets};
 
 /// Makes the server of a worker, on its thread.
 type MakeWorker = Arc<dyn Fn() -> Box<dyn Worker> + Send + Sync>;
@@ -59,6 +59,7 @@ pub struct ServerBuilder {
     workers: Option<NonZeroUsize>,
     limits: Limits,
     access_log: Option<Arc<dyn AccessLogSink>>,
+    proxy: Option<Arc<ProxyMetrics>>,
     backlog: u32,
     share_ports: bool,
 }
@@ -72,9 +73,16 @@ impl ServerBuilder {
             workers: None,
             limits: Limits::default(),
             access_log: None,
+            proxy: None,
             backlog: 1024,
             share_ports: false,
         }
+    }
+
+    /// Sets the metrics of the proxy that is served.
+    pub(super) fn counting_for(mut self, proxy: Arc<ProxyMetrics>) -> Self {
+        self.proxy = Some(proxy);
+        self
     }
 
     /// Adds a listener. At least one is required.
@@ -170,6 +178,7 @@ impl ServerBuilder {
             make_worker: self.make_worker,
             limits: self.limits,
             access_log: self.access_log,
+            proxy: self.proxy,
         })
     }
 }
@@ -211,6 +220,7 @@ pub struct Server {
     make_worker: MakeWorker,
     limits: Limits,
     access_log: Option<Arc<dyn AccessLogSink>>,
+    proxy: Option<Arc<ProxyMetrics>>,
 }
 
 impl Server {
@@ -282,6 +292,7 @@ impl Server {
             );
             let shared = shared
                 .with_addresses(addresses.clone())
+                .with_proxy(self.proxy.clone())
                 .with_memory(memory / workers_in_all as u64);
             let shared = Arc::new(shared);
             // An error drops `commands`, which ends those that have been started.

@@ -269,8 +269,8 @@ pub fn probe(address: SocketAddr, all: &[SocketAddr]) -> Result<(), BindError> {
         .map_err(|source| BindError::new(address, source))
 }
 
-/// Returns true if nobody can listen on both addresses of a server that has `all` of them: they are the same, or
-/// one includes the other. Port 0 takes a free port.
+/// Returns true if a server that has `all` these addresses cannot listen on both: they are the same, or one includes
+/// the other. Port 0 takes a free port.
 pub fn overlap(one: SocketAddr, other: SocketAddr, all: &[SocketAddr]) -> bool {
     let is_any = |address: SocketAddr| address.ip().is_unspecified();
     one.port() == other.port()

@@ -130,6 +130,8 @@ mod tls;
 pub(crate) mod validation;
 pub(crate) mod worker;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
@@ -183,6 +185,7 @@ impl Server {
     /// with its own connections to destinations.
     pub fn for_proxy(proxy: &Proxy) -> ServerBuilder {
         let proxy = proxy.clone();
-        ServerBuilder::new(move || ProxyHandler::new(proxy.service()))
+        let metrics = Arc::clone(proxy.shared().metrics());
+        ServerBuilder::new(move || ProxyHandler::new(proxy.service())).counting_for(metrics)
     }
 }

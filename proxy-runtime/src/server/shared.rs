@@ -17,7 +17,7 @@ use super::memory::Memory;
 use super::metrics::WorkerMetrics;
 use super::mode::{Mode, ModeCell, ModeWatch};
 use super::offers::Source;
-use crate::observe::targets;
+use crate::observe::{ProxyMetrics, targets};
 
 /// The state that the connections of one worker share.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(crate) struct WorkerShared {
     share: u64,
     pub(crate) metrics: Arc<WorkerMetrics>,
     pub(crate) access_log: Option<Arc<dyn AccessLogSink>>,
+    /// The metrics of the proxy that is served, for what never reaches it.
+    pub(crate) proxy: Option<Arc<ProxyMetrics>>,
     mode: ModeCell,
     /// Notified when a connection ends.
     freed: Notify,
@@ -53,6 +55,7 @@ impl WorkerShared {
             share: share.max(1) as u64,
             metrics,
             access_log,
+            proxy: None,
             mode: ModeCell::new(),
             freed: Notify::new(),
             cutting: AtomicBool::new(false),
@@ -60,6 +63,12 @@ impl WorkerShared {
             addresses: None,
             memory: Memory::new(u64::MAX),
         }
+    }
+
+    /// Counts rejected requests for a proxy. Default: for none.
+    pub(crate) fn with_proxy(mut self, proxy: Option<Arc<ProxyMetrics>>) -> Self {
+        self.proxy = proxy;
+        self
     }
 
     /// Limits the memory that clients can make this worker hold. Default: unlimited.

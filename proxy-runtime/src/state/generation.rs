@@ -99,16 +99,15 @@ impl Generation {
             let policies = policies.next().flatten();
             let before = carried.route(route.id());
             let extensions = before.and_then(RouteState::extensions);
-            let resolved = registered
-                .extensions
-                .resolve(route, policies.as_ref(), extensions);
+            let has_policies = policies.is_some();
+            let resolved = registered.extensions.resolve(route, policies, extensions);
             match resolved {
                 Ok(extensions) => {
                     let metrics = before.map(|before| Arc::clone(before.metrics()));
                     routes.push(RouteState::new(
                         route,
                         metrics.unwrap_or_default(),
-                        (policies.is_some(), extensions),
+                        (has_policies, extensions),
                         context.loop_guard.as_ref(),
                         &clusters,
                         &mut plans,

@@ -58,6 +58,8 @@ pub(crate) enum Nowhere {
     NoCluster,
     /// The request belongs to none of the route's partitions.
     NoPartition(KeyRejection),
+    /// A filter panicked when it was asked for the cluster.
+    Failed,
 }
 
 impl RouteState {
@@ -164,6 +166,7 @@ impl RouteState {
     /// share to the others would hide the mistake.
     ///
     /// A client whose affinity key is of one of the weighted clusters stays with it, whatever the weights.
+    /// A filter that assigns a cluster decides before all of that.
     pub(crate) fn choose<H: RequestHead>(
         &self,
         route: &Route,
@@ -171,6 +174,11 @@ impl RouteState {
         head: &H,
         random: &Random,
     ) -> Result<ClusterIndex, Nowhere> {
+        if let Some(filters) = self.extensions().and_then(RouteExtensions::filters)
+            && let Some(assigned) = filters.cluster(head, route).map_err(|_| Nowhere::Failed)?
+        {
+            return snapshot.cluster_index(assigned).ok_or(Nowhere::NoCluster);
+        }
         let cluster = match route.target() {
             RouteTarget::None
             | RouteTarget::Missing(_)

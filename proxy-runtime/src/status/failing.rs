@@ -34,15 +34,18 @@ impl Failing {
         self.failures >= self.requests
     }
 
-    fn new(failures: &RecentFailures, requests: u64, destinations: usize) -> Option<Self> {
+    fn new(
+        failures: &RecentFailures,
+        requests: impl FnOnce(u64) -> u64,
+        destinations: usize,
+    ) -> Option<Self> {
         let failed = failures.recent();
         if failed == 0 {
             return None;
         }
         Some(Self {
             failures: failed,
-            // A request that fails now may have begun before the window.
-            requests: requests.max(failed),
+            requests: requests(failed),
             cause: failures.cause()?,
             detail: failures.detail()?.to_string(),
             destinations,
@@ -51,7 +54,8 @@ impl Failing {
 
     /// The failures of a destination, if there are any.
     pub(super) fn of_destination(live: &DestinationState) -> Option<Self> {
-        Self::new(&live.metrics().failures, recent_requests(live), 1)
+        let requests = |failed| recent_requests(std::iter::once(live), failed);
+        Self::new(&live.metrics().failures, requests, 1)
     }
 
     /// The failures of a cluster with `available` destinations. The cause is that of the
@@ -64,21 +68,17 @@ impl Failing {
         let own = &state.live().metrics().failures;
         // Failures for lack of a destination no longer matter once one is available.
         let is_over = available > 0 && own.cause().is_some_and(Cause::is_of_lack);
-        let own = Self::new(own, 0, 0).filter(|_| !is_over);
+        let own = Self::new(own, |failed| failed, 0).filter(|_| !is_over);
         let failing = destinations.iter().flatten();
         let worst = own
             .iter()
             .chain(failing.clone())
             .max_by_key(|f| f.failures)?;
         let failures = own.iter().chain(failing.clone()).map(|f| f.failures).sum();
-        let requests: u64 = state
-            .destinations()
-            .iter()
-            .map(|d| recent_requests(d))
-            .sum();
+        let live = state.destinations().iter().map(|d| &**d);
         Some(Self {
             failures,
-            requests: requests.max(failures),
+            requests: recent_requests(live, failures),
             cause: worst.cause,
             detail: worst.detail.clone(),
             destinations: failing.count(),
@@ -94,8 +94,25 @@ impl Failing {
     }
 }
 
-fn recent_requests(live: &DestinationState) -> u64 {
-    let begun = live.traffic().recent(RECENT, live.metrics().requests());
-    // Long-lived tunnels and streams count as requests that have not failed.
-    begun.max(u64::from(live.in_flight()))
+/// Number of recent requests to destinations, of which `failed` have failed.
+///
+/// Where no destination has responded these are all: what is in progress is undecided, and what began before the window
+/// of the failures says nothing.
+fn recent_requests<'a>(
+    destinations: impl Iterator<Item = &'a DestinationState>,
+    failed: u64,
+) -> u64 {
+    let (mut begun, mut answers) = (0, 0);
+    for live in destinations {
+        let metrics = live.metrics();
+        let recent = live.traffic().recent(RECENT, metrics.requests());
+        // Long-lived tunnels and streams count as requests that have not failed.
+        begun += recent.max(u64::from(live.in_flight()));
+        let latency = metrics.latency();
+        answers += latency.map_or(0, |now| live.traffic().answers(RECENT, &now));
+    }
+    match answers {
+        0 => failed,
+        _ => begun.max(failed),
+    }
 }

@@ -64,6 +64,14 @@ impl LateSocket {
         self.options()?.set_linger(Some(Duration::ZERO))
     }
 
+    /// The socket, if it is registered with the runtime.
+    pub(crate) fn as_registered(&self) -> Option<&TcpStream> {
+        match &self.0 {
+            SocketState::Registered(socket) => Some(socket),
+            SocketState::Early { .. } | SocketState::Lost => None,
+        }
+    }
+
     fn options(&self) -> io::Result<SockRef<'_>> {
         match &self.0 {
             SocketState::Early { socket, .. } => Ok(SockRef::from(socket)),

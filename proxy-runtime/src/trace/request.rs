@@ -370,6 +370,7 @@ impl OpenSpan {
 
     fn failed(&mut self, kind: ForwardErrorKind) {
         self.set("error.type", kind.as_str());
+        self.set("proxy.cause", kind.cause().as_str());
         self.is_error = kind.side() != Side::Client;
     }
 }

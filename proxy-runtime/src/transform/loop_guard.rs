@@ -30,7 +30,7 @@ impl LoopGuard {
         Self::with_number(fastrand::u64(..))
     }
 
-    /// A guard for explanations without a running proxy, whose number nobody knows.
+    /// A guard for explanations without a running proxy, with a number that stands for any.
     pub(crate) fn unnumbered() -> Self {
         Self::with_number(0)
     }

@@ -1,9 +1,9 @@
 //! The causes of errors of connections to destinations.
 
-#[cfg(feature = "tls")]
 use std::io;
 
 use super::error::{ConnectError, ExchangeError, SendError};
+use super::http1::Http1Error;
 use super::web_proxy::WebProxyError;
 use crate::error::Cause;
 
@@ -57,10 +57,47 @@ impl SendError {
     }
 }
 
+/// Returns true if a destination has rejected the proxy's certificate, or the lack of one, after the handshake. With TLS
+/// 1.3 the client ends it first, so that the alert arrives with the first read.
+pub(crate) fn is_late_rejection(error: &io::Error) -> bool {
+    #[cfg(feature = "tls")]
+    {
+        use rustls::AlertDescription as Alert;
+
+        let inner = error.get_ref();
+        let of_tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        matches!(
+            of_tls,
+            Some(rustls::Error::AlertReceived(
+                Alert::CertificateRequired
+                    | Alert::BadCertificate
+                    | Alert::UnsupportedCertificate
+                    | Alert::CertificateRevoked
+                    | Alert::CertificateExpired
+                    | Alert::CertificateUnknown
+                    | Alert::UnknownCA
+                    | Alert::AccessDenied
+                    | Alert::DecryptError
+                    | Alert::HandshakeFailure
+            ))
+        )
+    }
+    #[cfg(not(feature = "tls"))]
+    {
+        let _ = error;
+        false
+    }
+}
+
 impl ExchangeError {
     /// The cause for logs and metrics, if the error says more than that the connection ended.
     pub(crate) fn cause(&self) -> Option<Cause> {
         match self {
+            Self::Http1(Http1Error::Read(error) | Http1Error::Write(error))
+                if is_late_rejection(error) =>
+            {
+                Some(Cause::TlsFailed)
+            }
             #[cfg(feature = "http2")]
             Self::Http2(error)
                 if error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM) =>

@@ -59,6 +59,7 @@ use std::sync::Arc;
 use discovery_core::UnreachableClusters;
 use tokio::time::{Instant, timeout};
 
+pub(crate) use self::cause::is_late_rejection;
 use self::connect::Connector;
 pub(crate) use self::connection_request::ConnectionRequest;
 #[cfg(feature = "tls")]

@@ -4,6 +4,8 @@
 //! over the defaults `Host` = `z` and `Lb` = `RoundRobin`; its stateless service `fabric:/App/Web` with the
 //! partition `P1` and the instance 101, which listens at `http://10.0.0.1:80` and `https://10.0.0.1:443`.
 
+mod applications;
+
 use std::time::Duration;
 
 use super::*;

@@ -226,6 +226,51 @@ fn every_label_of_a_route() {
     assert_eq!(found, expected);
 }
 
+/// O04
+#[test]
+fn truth_is_written_in_any_case() {
+    for (written, expected) in [
+        ("true", true),
+        ("True", true),
+        ("TRUE", true),
+        ("false", false),
+        ("False", false),
+        ("FALSE", false),
+    ] {
+        let found = cluster(&[("YARP.Backend.HealthCheck.Active.Enabled", written)]);
+        let expected = json!({ "HealthCheck": { "Active": { "Enabled": expected } } });
+        assert_eq!(found, expected, "{written}");
+    }
+}
+
+/// O28: a path needs no slash at its beginning.
+#[test]
+fn a_service_may_have_several_routes() {
+    let config = good(
+        &YarpLabels::default(),
+        &web(&[
+            ("YARP.Routes.a.Path", "/v1/{**rest}"),
+            ("YARP.Routes.a.Order", "1"),
+            ("YARP.Routes.b.Path", "v2/{**rest}"),
+            ("YARP.Routes.b.Order", "2"),
+            ("YARP.Routes.c.Path", "/v3/{**rest}"),
+            ("YARP.Routes.c.Order", "3"),
+        ]),
+    );
+    let routes = config.routes.values();
+    let found: Vec<_> = routes
+        .map(|route| (route.order, route.r#match.path.as_deref()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (Some(1), Some("/v1/{**rest}")),
+            (Some(2), Some("v2/{**rest}")),
+            (Some(3), Some("/v3/{**rest}")),
+        ]
+    );
+}
+
 #[test]
 fn destinations_have_labels_in_common() {
     let config = good(

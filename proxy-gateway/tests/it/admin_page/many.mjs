@@ -57,6 +57,13 @@ async function used() {
   }
   await page.waitForFunction(() => /[1-9]/.test(document.querySelector('#overview-charts figcaption .all')?.textContent ?? ''));
 
+  // What needs attention leads to its row, which is open.
+  const concern = page.locator('#concerns li', { hasText: 'service-007' });
+  assert.match(await concern.textContent(), /connection refused/);
+  await concern.locator('a').click();
+  await page.locator(`#clusters details.row[open][data-id="${DOWN}"] tbody tr`).nth(1).waitFor();
+  await page.goto(`${ADMIN}#/overview`);
+
   // The sentence leads to the clusters, of which the failing one comes first.
   await page.locator('#sentence a').click();
   const rows = page.locator('#clusters details.row');
@@ -97,6 +104,23 @@ async function used() {
   await page.goBack();
   await rows.nth(0).waitFor();
 
+  // An explanation has limits and retries, several headers and the client; near misses say what was wanted.
+  const explain = async (url) => {
+    await page.goto(`${ADMIN}#/explain`);
+    await page.fill('#explain-form [name=url]', url);
+    await page.fill('#explain-form [name=header]', 'X-One: 1\nX-Two: 2');
+    await page.fill('#explain-form [name=remote]', '192.0.2.7');
+    await page.locator('#explain-form button').click();
+  };
+  await explain('http://shop.example/svc020/x');
+  await page.locator('#explain-answer dd', { hasText: 'X-Two: 2' }).waitFor();
+  const answer = await page.textContent('#explain-answer');
+  for (const part of ['Limits and retries', 'X-One: 1', 'X-Forwarded-For: 192.0.2.7']) assert.match(answer, new RegExp(part));
+  await explain('http://other.example/svc020/x');
+  await page.locator('#explain-answer dd', { hasText: 'wanted' }).waitFor();
+  assert.match(await page.textContent('#explain-answer'), /service-020: host is other\.example, wanted shop\.example/);
+  assert.equal(await page.locator('#routes [name=sort] option').count(), 6);
+
   // Orders.
   await page.goto(`${ADMIN}#/routes?sort=rate`);
   await page.waitForFunction(() => /service-(007|013|02[0-2]|499)/.test(document.querySelector('#routes details.row')?.dataset.id ?? ''));
@@ -129,6 +153,11 @@ async function accessible(colorScheme, width, tabs) {
     await page.waitForSelector(`#tabs a[href="#/${name}"][aria-current]`);
     if (query) await page.waitForSelector(`#${name} details.row[open] .chart`);
     else await page.waitForTimeout(1200);
+    if (name === 'explain') {
+      await page.fill('#explain-form [name=url]', 'http://other.example/svc020/x');
+      await page.locator('#explain-form button').click();
+      await page.locator('#explain-answer dd', { hasText: 'wanted' }).waitFor();
+    }
     const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     assert.ok(overflow <= 0, `${name} is ${overflow} px wider than ${width}`);
     const { violations } = await page.evaluate(() => axe.run());

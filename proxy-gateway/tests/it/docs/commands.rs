@@ -96,3 +96,20 @@ fn every_admin_path_that_is_asked_for_is_one_that_is_listed() {
     }
     assert!(seen > 3, "only {seen} found");
 }
+
+/// A destination may present the certificate that the page makes only if it is none of an authority.
+#[test]
+fn certificates_of_the_pages_can_be_trusted_as_they_are() {
+    let pages = pages();
+    let commands = pages.iter().flat_map(commands);
+    let made: Vec<_> = commands
+        .filter(|command| command.starts_with("openssl req -x509 "))
+        .collect();
+    assert!(!made.is_empty());
+    for command in made {
+        assert!(
+            command.contains("basicConstraints=critical,CA:FALSE"),
+            "{command}"
+        );
+    }
+}

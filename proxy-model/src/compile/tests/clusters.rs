@@ -276,6 +276,10 @@ fn probes_are_of_a_kind() {
         (json!({ "Probe": "Tcp", "Path": "/health" }), "Path"),
         (json!({ "Probe": "Grpc", "Query": "?a" }), "Query"),
         (json!({ "GrpcService": "s" }), "GrpcService"),
+        (
+            json!({ "Interval": "5s", "FastInterval": "6s" }),
+            "FastInterval",
+        ),
     ] {
         warned(
             active(more),
@@ -373,6 +377,14 @@ fn thresholds_come_from_metadata() {
     let cluster = &snapshot.clusters()[0];
     assert!((cluster.active_check().unwrap().threshold() - 3.0).abs() < f64::EPSILON);
     assert!((cluster.passive_check().unwrap().rate_limit() - 0.61).abs() < f64::EPSILON);
+    let often = json!({
+        "HealthCheck": { "Passive": { "Enabled": true } },
+        "Metadata": { "TransportFailureRateHealthPolicy.RateLimit": "1.5" },
+    });
+    let place = "/Clusters/c/Metadata/TransportFailureRateHealthPolicy.RateLimit";
+    let snapshot = warned(self::cluster(often), "invalid_metadata", place);
+    let check = snapshot.clusters()[0].passive_check().unwrap();
+    assert!((check.rate_limit() - 1.5).abs() < f64::EPSILON);
     for text in ["", "many", "-1", "0", "NaN", "inf"] {
         let place = "/Clusters/c/Metadata/consecutivefailureshealthpolicy.threshold";
         let snapshot = warned(with(text), "invalid_metadata", place);

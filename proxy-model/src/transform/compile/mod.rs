@@ -8,8 +8,8 @@ use std::sync::Arc;
 use http::HeaderName;
 
 use self::values::{
-    allow, check_removed_prefix, header_name, header_value, method, not_empty, parameter, path,
-    response, switch, writable,
+    allow, check_removed_prefix, header_name, header_value, method, not_empty, own_header,
+    parameter, path, response, switch, writable,
 };
 use super::entry::TransformEntry;
 use super::{
@@ -308,7 +308,7 @@ impl<'t> Draft<'t> {
         let name = header_name(entry, entry.kind(), entry.value(), problems);
         let transform = match entry.kind() {
             "RequestHeaderRemove" => RequestTransform::Remove(name?),
-            "ClientCert" => RequestTransform::ClientCert(name?),
+            "ClientCert" => RequestTransform::ClientCert(own_header(name?, entry, problems)?),
             kind => {
                 let (action, key, text) = entry.set_or_append(problems)?;
                 let name = name.and_then(|name| writable(name, action, entry, problems));

@@ -252,6 +252,32 @@ pub(super) fn writable(
     Some(name)
 }
 
+/// `name`, unless it has a meaning for every request, which the value of a transform would replace.
+pub(super) fn own_header(
+    name: HeaderName,
+    entry: &TransformEntry<'_>,
+    problems: &mut Problems,
+) -> Option<HeaderName> {
+    const TAKEN: [&str; 9] = [
+        "connection",
+        "content-length",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    if !TAKEN.contains(&name.as_str()) {
+        return Some(name);
+    }
+    let message = format!("`{name}` has a meaning of its own in every request");
+    let problem = entry.invalid(entry.kind(), message);
+    problems.push(problem.with_suggestion("write `X-Client-Cert`, or what the destination reads"));
+    None
+}
+
 pub(super) fn not_empty<'a>(
     entry: &TransformEntry<'a>,
     problems: &mut Problems,

@@ -181,6 +181,16 @@ fn values_are_checked() {
         ),
         (&[("ClientCert", "ü")], "/0/ClientCert", None),
         (
+            &[("ClientCert", "Host")],
+            "/0/ClientCert",
+            Some("write `X-Client-Cert`, or what the destination reads"),
+        ),
+        (
+            &[("ClientCert", "Transfer-Encoding")],
+            "/0/ClientCert",
+            Some("write `X-Client-Cert`, or what the destination reads"),
+        ),
+        (
             &[("QueryRemoveParameter", "")],
             "/0/QueryRemoveParameter",
             None,

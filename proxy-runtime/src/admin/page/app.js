@@ -1,6 +1,6 @@
 // Asks the admin API once a second while the page is seen, and shows what it says.
 
-import { age, ask, count, element, milliseconds, rate, show } from './dom.js';
+import { age, ask, count, element, milliseconds, rate, readable, show, state } from './dom.js';
 import * as address from './address.js';
 import { drawCharts } from './chart.js';
 import { drawFlow } from './flow.js';
@@ -43,11 +43,24 @@ function showSentence(overview) {
   show(byId('sentence'), [overview.sentence, target], target ? element('a', { href: target }, overview.sentence) : overview.sentence);
 }
 
+// Where each part that needs attention is shown.
+const PLACES = { cluster: 'clusters', route: 'routes' };
+
+function showConcerns(concerns) {
+  const place = byId('concerns');
+  place.hidden = !concerns.length;
+  show(place, concerns, concerns.slice(0, 8).map(({ kind, id, state: name, cause, detail }) => {
+    const to = PLACES[kind] ? address.link(PLACES[kind], { filter: readable(id), open: id }) : address.link('sources');
+    return element('li', {}, state(name), ' ', element('a', { href: to, title: id }, `${kind} ${readable(id)}`), cause ? ` ${cause.replaceAll('_', ' ')}` : '', detail ? element('div', { class: 'quiet' }, detail) : null);
+  }), concerns.length > 8 ? element('li', { class: 'quiet' }, `and ${concerns.length - 8} more`) : null);
+}
+
 function showOverview(overview) {
   document.body.dataset.generation = overview.generation;
   document.title = `${overview.state === 'ok' ? '' : '⚠ '}proxy: ${overview.sentence}`;
   byId('verdict').dataset.state = overview.state;
   showSentence(overview);
+  showConcerns(overview.concerns);
   const { traffic, counts } = overview;
   const figures = [
     ['requests/s', rate(traffic.requests_per_second)],

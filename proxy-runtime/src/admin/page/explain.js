@@ -1,11 +1,17 @@
 // The box that explains where a request would go.
 
-import { ask, element } from './dom.js';
+import { ask, element, readable } from './dom.js';
 
 const OUTCOMES = {
   matched: 'healthy', not_found: 'down', method_not_allowed: 'down', no_cluster: 'down', no_partition: 'down',
-  no_destination: 'down', loop_detected: 'down', rejected: 'down',
+  no_destination: 'down', answered: 'healthy', refused: 'down', loop_detected: 'down', rejected: 'down',
 };
+
+// How far a request is from a route: each condition that fails, with what was wanted and what came.
+function miss({ route, rejected, misses }) {
+  if (!misses.length) return element('div', { title: route }, `${readable(route)}: ${rejected === 'precedence' ? 'takes it too, but comes later' : rejected}`);
+  return element('div', { title: route }, `${readable(route)}: `, misses.map(({ criterion, wanted, came }, i) => [i ? '; ' : '', `${criterion} is `, came === null ? 'missing' : element('code', {}, came), ', wanted ', element('code', {}, wanted)]).flat());
+}
 
 function steps(answer) {
   const rows = [];
@@ -13,6 +19,9 @@ function steps(answer) {
   if (answer.route) row('Route', element('strong', {}, answer.route));
   const values = Object.entries(answer.route_values ?? {});
   if (values.length) row('Path values', element('code', {}, values.map(([name, value]) => `${name} = ${value}`).join(', ')));
+  if (answer.location) row('Redirects to', element('code', {}, answer.location));
+  if (answer.policies?.length) row('Policies', answer.policies.map((policy) => element('div', {}, policy)));
+  if (answer.rules?.length) row('Limits and retries', answer.rules.map((rule) => element('div', {}, rule)));
   if (answer.allow?.length) row('Allowed methods', answer.allow.join(', '));
   if (answer.partition) {
     const { source, key, number, keys } = answer.partition;
@@ -33,14 +42,15 @@ function steps(answer) {
       answer.forwarded.headers.map(([name, value]) => element('div', {}, element('code', {}, `${name}: ${value}`))));
   }
   if (answer.considered?.length) {
-    row('Other routes', answer.considered.slice(0, 30).map((other) => element('div', {}, `${other.route}: ${other.rejected}`)),
-      answer.considered.length > 30 ? element('div', { class: 'quiet' }, `and ${answer.considered.length - 30} more`) : null);
+    const more = Math.max(0, answer.considered.length - 30) + answer.considered_omitted;
+    row('Other routes, nearest first', answer.considered.slice(0, 30).map(miss), more ? element('div', { class: 'quiet' }, `and ${more} more`) : null);
   }
   return element('dl', { class: 'steps' }, rows);
 }
 
 function sentence(answer) {
   if (answer.outcome === 'matched') return `Route ${answer.route} takes it.`;
+  if (answer.outcome === 'answered') return `Route ${answer.route} answers it: ${answer.status}.`;
   if (answer.outcome === 'not_found') return 'No route takes it: 404.';
   if (answer.outcome === 'method_not_allowed') return 'Routes take the path, but not with this method: 405.';
   if (answer.outcome === 'no_cluster') return `Route ${answer.route} takes it, but leads to no cluster: 503.`;
@@ -68,7 +78,8 @@ export function startExplain(form, place) {
     let url = asked.get('url').trim();
     if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(url)) url = `http://${url.startsWith('/') ? 'localhost' : ''}${url}`;
     const query = new URLSearchParams({ method: asked.get('method').trim() || 'GET', url });
-    if (asked.get('header').trim()) query.append('header', asked.get('header').trim());
+    for (const line of asked.get('header').split('\n')) if (line.trim()) query.append('header', line.trim());
+    if (asked.get('remote').trim()) query.append('remote', asked.get('remote').trim());
     if (asked.get('listener')) query.append('listener', asked.get('listener'));
     try {
       const answer = await ask(`/api/v1/explain?${query}`);

@@ -1,9 +1,14 @@
 // A list of rows that open. Filtering, sorting and paging happen in the proxy, so that 5,000 rows are no burden here.
 
-import { ask, count, element, show } from './dom.js';
+import { STATES, ask, count, element, show } from './dom.js';
 import * as address from './address.js';
 
 const PAGE = 50;
+
+const MENUS = {
+  state: [['', 'any state'], ...['healthy', 'unknown', 'degraded', 'down', 'empty'].map((name) => [name, STATES[name]])],
+  sort: [['', 'worst first'], ['name', 'by name'], ['rate', 'busiest first'], ['failed', 'most failed first'], ['p99', 'slowest first'], ['requests', 'most requests first']],
+};
 
 export function followList({ tab, path, key, summary, detail, none }) {
   const section = document.getElementById(tab);
@@ -14,6 +19,7 @@ export function followList({ tab, path, key, summary, detail, none }) {
   let asked = '';
 
   for (const control of controls) {
+    control.append(...(MENUS[control.name] ?? []).map(([value, text]) => element('option', { value }, text)));
     control.addEventListener('input', () => { address.set({ [control.name]: control.value, page: '' }); refresh(); });
   }
 
@@ -28,7 +34,6 @@ export function followList({ tab, path, key, summary, detail, none }) {
     let row = rows.get(item.id);
     if (!row) {
       row = element('details', { class: 'row', 'data-id': item.id }, element('summary'), element('div', { class: 'detail' }));
-      row.open = address.values('open').includes(item.id);
       row.addEventListener('toggle', () => {
         const others = address.values('open').filter((id) => id !== item.id);
         if (address.tab() === tab) address.set({ open: row.open ? [...others, item.id] : others });
@@ -36,6 +41,8 @@ export function followList({ tab, path, key, summary, detail, none }) {
       });
       rows.set(item.id, row);
     }
+    // A link of the page may open a row that was shown before.
+    if (address.values('open').includes(item.id)) row.open = true;
     row.dataset.state = item.state;
     update(row.firstElementChild, summary(item));
     return row;

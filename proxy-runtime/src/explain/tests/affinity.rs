@@ -173,7 +173,7 @@ proptest! {
         }
     }
 
-    /// Without a running proxy the explanation is the same, or says that it does not know.
+    /// The explanation without a running proxy is the same, or says that it does not know.
     #[test]
     fn an_explanation_of_the_configuration_alone_claims_nothing_else(
         policy in prop::sample::select(vec!["HashCookie", "ArrCookie", "Cookie", "CustomHeader"]),

@@ -4,6 +4,7 @@ use http::StatusCode;
 
 use super::downstream::{Downstream, ExchangeStateOf, Headed, Upload};
 use super::failure::Failure;
+use super::filtering::Filtering;
 use super::readdress::{names_destination, readdress};
 use super::recorder::Recorder;
 use super::resolved_route::ResolvedRoute;
@@ -11,6 +12,8 @@ use crate::cluster::Picked;
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::filter::Reply;
 use crate::head::HeaderMutations;
+use crate::policy::{self, Waiting};
+use crate::progress::within;
 use crate::retry::Attempts;
 use crate::transform::Invalid;
 use crate::upstream::Lease;
@@ -28,7 +31,9 @@ pub(crate) enum Unconnected {
     /// There is no idle connection to the picked destination.
     Picked(Picked),
     Failed(ForwardError),
-    /// A filter has replied.
+    /// A policy waits for its decision.
+    Waits(Waiting),
+    /// A policy or a filter has replied.
     Replied(Box<Reply>),
     /// The client has disconnected.
     Disconnected,
@@ -47,7 +52,7 @@ pub(crate) enum Again {
 impl Unconnected {
     pub(crate) fn rejection(&self) -> (ForwardErrorKind, StatusCode) {
         match self {
-            Self::Picked(_) | Self::Replied(_) | Self::Disconnected => (
+            Self::Picked(_) | Self::Waits(_) | Self::Replied(_) | Self::Disconnected => (
                 ForwardErrorKind::NoAvailableDestinations,
                 StatusCode::SERVICE_UNAVAILABLE,
             ),
@@ -85,18 +90,58 @@ impl<'a> ResolvedRoute<'a> {
         })
     }
 
+    /// Waits for the decisions of policies, and then picks as [`connect_now`](Self::connect_now) does.
+    async fn decided<D: Downstream>(
+        &self,
+        mut waiting: Waiting,
+        down: &mut D,
+        filtering: &mut Filtering,
+        recorder: &mut Recorder<'a>,
+    ) -> Result<Link, Unconnected> {
+        let due = self.head_due(down, recorder);
+        loop {
+            let waited = within(due, policy::wait(self.route, waiting));
+            let decide = match down.unless_gone(true, waited).await {
+                None => return Err(Unconnected::Disconnected),
+                Some(decide) => decide.map_err(Unconnected::Failed)?,
+            };
+            match filtering.resume(decide, self, down) {
+                Ok(()) => {}
+                Err(Unconnected::Waits(again)) => {
+                    waiting = again;
+                    continue;
+                }
+                Err(unconnected) => return Err(unconnected),
+            }
+            if let Some(trace) = recorder.trace() {
+                filtering.trace(trace);
+            }
+            return self.connect_now(down, filtering.edits(), recorder);
+        }
+    }
+
     /// Opens a connection to the picked destination, or to another one if that fails. The request
-    /// counts for each destination that is tried.
+    /// counts for each destination that is tried. Before that, policies may wait.
     pub(crate) async fn connect<D: Downstream>(
         &self,
         unconnected: Unconnected,
         down: &mut D,
-        edits: Option<&HeaderMutations>,
+        filtering: &mut Filtering,
         recorder: &mut Recorder<'a>,
     ) -> Result<Link, Unconnected> {
+        let unconnected = match unconnected {
+            Unconnected::Waits(waiting) => {
+                match self.decided(waiting, down, filtering, recorder).await {
+                    Ok(link) => return Ok(link),
+                    Err(unconnected) => unconnected,
+                }
+            }
+            unconnected => unconnected,
+        };
         let Unconnected::Picked(mut picked) = unconnected else {
             return Err(unconnected);
         };
+        let edits = filtering.edits();
         let mut attempts = Attempts::first();
         let place = self.place(down, &picked, recorder);
         recorder.sent_to(self.destination(&picked));

@@ -133,6 +133,11 @@ pub(crate) trait Downstream: Headed {
         None
     }
 
+    /// Takes over what the changes of the head hold, if the response ends later than the exchange.
+    fn hold(&self, edits: &mut HeaderMutations) {
+        let _ = edits;
+    }
+
     /// Consumes the received part of a request that is not forwarded. Returns true if unread bytes
     /// of it block the next request.
     fn skip_request(&mut self) -> bool;
@@ -288,6 +293,9 @@ pub(crate) trait Record {
 
     /// Records the head of the response.
     fn answered(&mut self, status: StatusCode, info: ExchangeInfo);
+
+    /// Records the exchange of a client that has left before the head of its response.
+    fn left(&mut self, _: ExchangeInfo) {}
 
     /// Records the body bytes that the client has sent and received so far.
     fn moved(&mut self, received: u64, sent: u64);

@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     Unsent,
     /// The connection was closed without a byte of a response, and the whole request was kept.
     Stale,
+    /// The destination rejects the proxy's certificate, or the lack of one.
+    Untrusted,
     /// No part of a response was sent; the client gets this status.
     Unanswered(ForwardErrorKind, StatusCode),
     /// The destination's response, with the first status, is not forwarded; the client gets the
@@ -34,6 +36,8 @@ pub(crate) enum ResponseFailure {
     Unanswered(End, &'static str),
     /// The connection was closed before a byte of a response arrived.
     Silence,
+    /// The destination rejects the proxy's certificate, or the lack of one.
+    Untrusted,
     /// The body of the response with this status is malformed from its start; the client can still
     /// get an error.
     BrokenBody(StatusCode),
@@ -81,6 +85,7 @@ impl Failure {
         let (sent, came) = match (self, connection.failed()) {
             (Self::Unsent | Self::Stale, Some(failed)) => (failed.sent, failed.came),
             (Self::Unsent, None) => (connection.sent(false), Came::Nothing),
+            (Self::Untrusted, _) => (Sent::Something, Came::Nothing),
             (Self::Stale, None) => (Sent::Something, Came::Nothing),
             _ => return None,
         };

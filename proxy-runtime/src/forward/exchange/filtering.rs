@@ -11,12 +11,13 @@ use super::failure::ResponseFailure;
 use super::resolved_route::ResolvedRoute;
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
-use crate::filter::{FilterDecision, Filters, Reply, ResponseEdit};
+use crate::filter::{FilterDecision, Reply, RequestEdit, ResponseEdit};
 use crate::forward::filtering::shown_response;
 use crate::forward::response::own;
 use crate::head::HeaderMutations;
 use crate::http1::{HeadTable, RawResponse};
 use crate::local_pool::{LocalPool, Recycle};
+use crate::policy::{self, Decide, Verdict};
 use crate::response::ProxyBody;
 use crate::trace::RequestTrace;
 use crate::upstream::response_limits;
@@ -28,7 +29,7 @@ thread_local! {
     static SPARE: LocalPool<Box<Filtered>, MOST> = const { LocalPool::new() };
 }
 
-/// The state of the route's filters for one request; empty for most routes.
+/// The state of the route's policies and filters for one request; empty for most routes.
 #[derive(Debug, Default)]
 pub(crate) struct Filtering(Option<Box<Filtered>>);
 
@@ -43,31 +44,42 @@ struct Filtered {
 }
 
 impl Filtering {
-    /// Calls the route's filters with the request.
+    /// Calls the route's policies and then its filters with the request.
     ///
     /// # Errors
     ///
-    /// A filter replied or panicked.
+    /// A policy waits, or one of them replied or panicked.
     #[cold]
     pub(crate) fn ask<D: Downstream>(
-        filters: &Filters,
         route: &ResolvedRoute<'_>,
         down: &D,
     ) -> (Self, Result<(), Unconnected>) {
         let mut filtered = SPARE.acquire().unwrap_or_default();
-        let context = route.filter_context(down.connection());
-        let verdict = down.show_request(&mut filtered.edits, |head| {
-            filters.on_request(head, &context)
-        });
-        let (passed, said) = match verdict {
-            FilterDecision::Pass => (filters.len(), Ok(())),
-            FilterDecision::Reply(reply, passed) => {
-                (passed, Err(Unconnected::Replied(Box::new(reply))))
+        let said = match route.policies() {
+            None => filtered.filter(route, down),
+            Some(policies) => {
+                let connection = down.connection();
+                let judge =
+                    |head: &mut RequestEdit<'_>| policies.judge(head, route.route, connection);
+                filtered.judge(route, down, judge)
             }
-            FilterDecision::Failed(error, passed) => (passed, Err(Unconnected::Failed(error))),
         };
-        filtered.passed = passed;
         (Self(Some(filtered)), said)
+    }
+
+    /// Ends the wait of a policy, and goes on.
+    ///
+    /// # Errors
+    ///
+    /// As [`ask`](Self::ask).
+    pub(crate) fn resume<D: Downstream>(
+        &mut self,
+        decide: Decide,
+        route: &ResolvedRoute<'_>,
+        down: &D,
+    ) -> Result<(), Unconnected> {
+        let filtered = self.0.get_or_insert_default();
+        filtered.judge(route, down, |head| decide(head, route.route))
     }
 
     /// Adds the fields of the trace to the changes.
@@ -96,7 +108,7 @@ impl Filtering {
         let filtered = self
             .0
             .as_deref_mut()
-            .filter(|filtered| filtered.passed > 0)?;
+            .filter(|filtered| filtered.passed > 0 || filtered.edits.has_notes())?;
         Some(Shown {
             filtered,
             route,
@@ -128,6 +140,49 @@ impl Filtering {
         let shown = shown_response(response, (filters, notes), context, transforms);
         let (head, mut body) = shown.into_parts();
         (head, body.take_text())
+    }
+}
+
+impl Filtered {
+    /// Calls the route's policies, and then its filters.
+    fn judge<D: Downstream>(
+        &mut self,
+        route: &ResolvedRoute<'_>,
+        down: &D,
+        judge: impl FnOnce(&mut RequestEdit<'_>) -> Verdict,
+    ) -> Result<(), Unconnected> {
+        let edits = &mut self.edits;
+        let called = policy::call(route.route, || down.show_request(edits, judge));
+        match called.map_err(Unconnected::Failed)? {
+            Verdict::Pass => {
+                down.hold(&mut self.edits);
+                self.filter(route, down)
+            }
+            Verdict::Respond(reply) => Err(Unconnected::Replied(Box::new(reply))),
+            Verdict::Wait(waiting) => Err(Unconnected::Waits(waiting)),
+        }
+    }
+
+    /// Calls the route's filters.
+    fn filter<D: Downstream>(
+        &mut self,
+        route: &ResolvedRoute<'_>,
+        down: &D,
+    ) -> Result<(), Unconnected> {
+        let Some(filters) = route.filters() else {
+            return Ok(());
+        };
+        let context = route.filter_context(down.connection());
+        let verdict = down.show_request(&mut self.edits, |head| filters.on_request(head, &context));
+        let (passed, said) = match verdict {
+            FilterDecision::Pass => (filters.len(), Ok(())),
+            FilterDecision::Reply(reply, passed) => {
+                (passed, Err(Unconnected::Replied(Box::new(reply))))
+            }
+            FilterDecision::Failed(error, passed) => (passed, Err(Unconnected::Failed(error))),
+        };
+        self.passed = passed;
+        said
     }
 }
 
@@ -208,6 +263,7 @@ impl Drop for Filtering {
 #[cold]
 fn release(mut filtered: Box<Filtered>) {
     filtered.edits.clear();
+    drop(filtered.edits.take_held());
     filtered.passed = 0;
     SPARE.keep(filtered);
 }

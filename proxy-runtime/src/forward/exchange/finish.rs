@@ -112,6 +112,10 @@ impl ResolvedRoute<'_> {
                 let kind = ended.cause.map_or(kind, |cause| kind.because(cause));
                 (kind, StatusCode::BAD_GATEWAY)
             }
+            Failure::Untrusted => (
+                ForwardErrorKind::Request.because(Cause::TlsFailed),
+                StatusCode::BAD_GATEWAY,
+            ),
             Failure::Unanswered(kind, status) => (kind, status),
             Failure::Truncated(kind) => {
                 if let Some(record) = down.record() {
@@ -121,6 +125,7 @@ impl ResolvedRoute<'_> {
                 return Forwarded::Disconnected;
             }
             Failure::Disconnected(kind) => {
+                self.log_left(down, &recorder, ended.upstream);
                 if let Some(record) = down.record() {
                     record.disconnected(kind.cause());
                 }
@@ -132,6 +137,21 @@ impl ResolvedRoute<'_> {
         let reply = LocalReply::Status(status);
         self.reply_locally(down, recorder, filtering, reply, about, ended.has_more)
             .await
+    }
+
+    /// Passes to the access log where the request of a client went that has left.
+    #[cold]
+    fn log_left<D: Downstream>(
+        &self,
+        down: &mut D,
+        recorder: &Recorder<'_>,
+        upstream: Option<SocketAddr>,
+    ) {
+        if let Some(record) = down.record()
+            && record.wants_info()
+        {
+            record.left(self.info(recorder, upstream));
+        }
     }
 
     /// Ends a request without a connection; a filter may have replied.
@@ -146,6 +166,7 @@ impl ResolvedRoute<'_> {
     ) -> Forwarded {
         match unconnected {
             Unconnected::Disconnected => {
+                self.log_left(down, &recorder, None);
                 down.disconnected();
                 recorder.end(Some(ForwardErrorKind::RequestCanceled), Instant::now());
                 Forwarded::Disconnected

@@ -13,7 +13,7 @@
 //!  1 generation       the configuration: in the server one atomic load
 //!  2 resolved_route   find route and cluster, or leave the request to the typed path
 //!  3 recorder         start counting
-//!  4 filtering        call request filters; one may reply
+//!  4 filtering        ask policies, which may wait (in connect), and filters; one may reply
 //!  5 connect          pick a destination, take an idle connection, serialise the head
 //!  6 relay            transfer both directions at once, whichever ends first:
 //!                       poll_upload    head and body ─▶ destination    (outbound; body, frames_upload)
@@ -148,9 +148,9 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
         lane::is_exchange();
         // All reads of the head happen before the first await: nearly always there is an idle connection.
         let mut recorder = route.recorder(&down, Instant::now());
-        let (mut filtering, said) = match route.filters() {
-            None => (Filtering::default(), Ok(())),
-            Some(filters) => Filtering::ask(filters, &route, &down),
+        let (mut filtering, said) = match route.is_guarded() {
+            false => (Filtering::default(), Ok(())),
+            true => Filtering::ask(&route, &down),
         };
         if let Some(trace) = recorder.trace() {
             filtering.trace(trace);
@@ -164,8 +164,7 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
                 Err(unconnected) => unconnected,
             };
             // Boxed, since it is rarely needed.
-            let edits = filtering.edits();
-            let connecting = route.connect(unconnected, &mut down, edits, &mut recorder);
+            let connecting = route.connect(unconnected, &mut down, &mut filtering, &mut recorder);
             let unconnected = match Box::pin(connecting).await {
                 Ok(link) => break 'connected (link, Instant::now()),
                 Err(unconnected) => unconnected,

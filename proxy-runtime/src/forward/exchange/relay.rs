@@ -14,7 +14,9 @@ use crate::error::{Cause, ForwardErrorKind};
 use crate::http1::{Framing, RawResponse, RequestInfo, Status, parse_response};
 use crate::progress::{End, Stage};
 use crate::retry::Came;
-use crate::upstream::{Http1Connection, MOST_INTERIM, SendError, response_limits};
+use crate::upstream::{
+    Http1Connection, MOST_INTERIM, SendError, is_late_rejection, response_limits,
+};
 
 /// The transfer of a request and its response over a destination's connection.
 pub(crate) struct Relay<'e, D: Downstream> {
@@ -79,6 +81,9 @@ impl<D: Downstream> Relay<'_, D> {
             }
             match ready!(input.poll_read(io, cx)) {
                 Ok(1..) => self.flow.progress.has_news = true,
+                Err(error) if input.is_empty() && is_late_rejection(&error) => {
+                    return Poll::Ready(Err(ResponseFailure::Untrusted));
+                }
                 Ok(0) | Err(_) if input.is_empty() && self.flow.interim == 0 => {
                     return Poll::Ready(Err(self.silence()));
                 }
@@ -282,6 +287,7 @@ impl<D: Downstream> Relay<'_, D> {
             ResponseFailure::Unanswered(end, why) => (end, why),
             ResponseFailure::Silence if self.flow.outbound.is_kept() => return Failure::Stale,
             ResponseFailure::Silence => (End::Closed, "it closed without an answer"),
+            ResponseFailure::Untrusted => return Failure::Untrusted,
             ResponseFailure::Destination(why) => (End::Closed, why),
             ResponseFailure::Extension(status) => {
                 let instead = StatusCode::INTERNAL_SERVER_ERROR;

@@ -18,6 +18,7 @@ use crate::exchange::{ConnectContext, body_limit, pick};
 use crate::filter::{FilterContext, Filters};
 use crate::http1::{ClassSet, Framing, Method};
 use crate::live::DestinationState;
+use crate::policy::RoutePolicies;
 use crate::progress::{ClientReadLimit, ClientReadTimeout, DataRate, Deadlines, after};
 use crate::proxy::ProxyService;
 use crate::response::ExchangeInfo;
@@ -158,6 +159,20 @@ impl<'a> ResolvedRoute<'a> {
     #[inline]
     pub(crate) fn filters(&self) -> Option<&'a Filters> {
         self.route_state.extensions()?.filters()
+    }
+
+    /// The route's policies, unless they are around its layers.
+    pub(crate) fn policies(&self) -> Option<&'a dyn RoutePolicies> {
+        self.route_state.extensions()?.policies()
+    }
+
+    /// Returns true if the route has policies or filters.
+    #[inline]
+    pub(crate) fn is_guarded(&self) -> bool {
+        let extensions = self.route_state.extensions();
+        extensions.is_some_and(|extensions| {
+            extensions.policies().is_some() || extensions.filters().is_some()
+        })
     }
 
     /// The context for filters.

@@ -88,12 +88,11 @@ impl AccessRecord<'_> {
             .or_else(of_end)
     }
 
-    /// Returns true if the request was not served as its client expects: an error, an early end, a rejection by the
-    /// server, or a status of 500 and above.
+    /// Returns true if the request was not served as its client expects: it has a [cause](Self::cause), such as a
+    /// rejection by a policy, or a status of 500 and above. A request for no route is the client's mistake.
     pub(super) fn is_failure(&self) -> bool {
         let is_served = |status: StatusCode| !status.is_server_error();
-        self.error().is_some()
-            || self.rejection.is_some()
+        self.cause().is_some_and(|cause| cause != Cause::NoRoute)
             || self.outcome != Outcome::Complete
             || !self.status.is_some_and(is_served)
     }
@@ -171,6 +170,11 @@ impl Draft {
     pub(crate) fn answered(&mut self, status: StatusCode, exchange: Option<ExchangeInfo>) {
         self.status = Some(status);
         self.exchange = exchange;
+    }
+
+    /// Records the exchange of a client that has left before its response.
+    pub(crate) fn left(&mut self, exchange: ExchangeInfo) {
+        self.exchange.get_or_insert(exchange);
     }
 
     /// Records a rejection by the server.

@@ -55,6 +55,8 @@ mod tests {
 
     use super::super::tests::record;
     use super::*;
+    use crate::error::Cause;
+    use crate::response::ExchangeInfo;
     use crate::server::Outcome;
 
     #[test]
@@ -101,6 +103,22 @@ mod tests {
             },
         ] {
             assert!(sampling.takes(&failure), "{failure:?}");
+        }
+        let told = |reply| ExchangeInfo {
+            reply: Some(reply),
+            ..ExchangeInfo::default()
+        };
+        for (status, cause, is_taken) in [
+            (StatusCode::FORBIDDEN, Cause::RejectedByPolicy, true),
+            (StatusCode::TOO_MANY_REQUESTS, Cause::OverLimit, true),
+            (StatusCode::NOT_FOUND, Cause::NoRoute, false),
+        ] {
+            let record = AccessRecord {
+                status: Some(status),
+                exchange: Some(&told(cause)),
+                ..ok.clone()
+            };
+            assert_eq!(sampling.takes(&record), is_taken, "{cause:?}");
         }
         let client_error = AccessRecord {
             status: Some(StatusCode::NOT_FOUND),

@@ -4,11 +4,11 @@ use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Sleep, sleep};
@@ -33,9 +33,26 @@ pub(crate) trait Transport: ByteStream + Send + 'static {
 
     /// Returns true if the end must be announced before the stream closes, as in TLS.
     fn lingers_on_close(&self) -> bool;
+
+    /// Returns true if the peer sends nothing more, as far as the runtime knows. Bytes that were not read may still be
+    /// there. Default: it is not known.
+    fn has_ended_behind(&self) -> bool {
+        false
+    }
+}
+
+/// Returns true if the runtime has been told that the peer sends nothing more.
+fn has_ended_behind(socket: &TcpStream) -> bool {
+    let ready = pin!(socket.ready(Interest::READABLE));
+    let polled = ready.poll(&mut Context::from_waker(Waker::noop()));
+    matches!(polled, Poll::Ready(Ok(ready)) if ready.is_read_closed())
 }
 
 impl Transport for TcpStream {
+    fn has_ended_behind(&self) -> bool {
+        has_ended_behind(self)
+    }
+
     fn reset_on_drop(&self) {
         // Without it the peer sees a plain end; nothing more can be done here.
         let _ = self.set_zero_linger();
@@ -48,6 +65,10 @@ impl Transport for TcpStream {
 
 #[cfg(target_os = "linux")]
 impl Transport for LateSocket {
+    fn has_ended_behind(&self) -> bool {
+        self.as_registered().is_some_and(has_ended_behind)
+    }
+
     fn reset_on_drop(&self) {
         // As above.
         let _ = self.set_zero_linger();
@@ -63,6 +84,10 @@ impl ByteStream for tokio_rustls::server::TlsStream<ClientSocket> {}
 
 #[cfg(feature = "tls")]
 impl Transport for tokio_rustls::server::TlsStream<ClientSocket> {
+    fn has_ended_behind(&self) -> bool {
+        self.get_ref().0.has_ended_behind()
+    }
+
     fn reset_on_drop(&self) {
         self.get_ref().0.reset_on_drop();
     }
@@ -110,6 +135,13 @@ impl<T: Transport> ConnectionIo<T> {
     /// Returns true if a clean end needs more than dropping the connection after the last write.
     pub(crate) fn lingers_on_close(&self) -> bool {
         self.transport.lingers_on_close() || self.state.should_linger()
+    }
+
+    /// Returns true if the client sends nothing more, although bytes may be left to read.
+    pub(crate) fn has_ended_behind(&mut self, cx: &mut Context<'_>) -> bool {
+        // A socket that the runtime does not know is registered: its end is known from the next look on.
+        self.poll_readable(cx).map(|result| result.is_err()) == Poll::Ready(true)
+            || self.transport.has_ended_behind()
     }
 
     #[inline(never)]

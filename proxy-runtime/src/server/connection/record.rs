@@ -139,6 +139,13 @@ impl Record for RequestRecord {
         }
     }
 
+    #[cold]
+    fn left(&mut self, info: ExchangeInfo) {
+        if let Some(draft) = &mut self.draft {
+            draft.left(info);
+        }
+    }
+
     #[inline]
     fn moved(&mut self, received: u64, sent: u64) {
         self.received = received;

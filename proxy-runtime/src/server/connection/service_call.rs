@@ -310,6 +310,7 @@ fn reject<B: Body<Data = Bytes>>(
     place: impl FnOnce(ResponseBody<B>),
 ) -> response::Parts {
     record.rejected(rejection);
+    record.connection.count_rejection(rejection.status);
     let mut response = Response::new(());
     *response.status_mut() = rejection.status;
     #[cfg(feature = "http2")]

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::connection::ConnectionInfo;
+use crate::error::Cause;
 use crate::head::AddressText;
 use crate::http1::FieldValue;
 use crate::server::access_log::Draft;
@@ -142,6 +143,14 @@ impl ConnectionState {
             .remote_text
             .get_or_init(|| AddressText::new(remote.ip()));
         Some(FieldValue::checked(text.as_bytes()))
+    }
+
+    /// Counts a request that is rejected with this status before a proxy has it.
+    #[cold]
+    pub(crate) fn count_rejection(&self, status: StatusCode) {
+        if let Some(proxy) = &self.worker.proxy {
+            proxy.errors.replied(Cause::of_rejection(status));
+        }
     }
 
     pub(crate) fn metrics(&self) -> &WorkerMetrics {

@@ -6,10 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Cache};
-use proxy_model::compiled::RouteIndex;
+use proxy_model::compiled::{RouteIndex, RouteTarget};
 
 use crate::proxy::FoundRoute;
 use crate::proxy::{ProxyService, Shared};
+use crate::response::ExchangeInfo;
 use crate::state::Generation;
 
 /// The byte path of one worker: the service, and the latest configuration.
@@ -76,6 +77,24 @@ impl Engine {
         FoundRoute {
             generation: Arc::clone(&self.current.borrow().0.0),
             index,
+        }
+    }
+
+    /// Returns what the access log is told of a request [with this route](Self::found) whose client leaves before its
+    /// response.
+    #[cold]
+    pub(crate) fn info(&self, index: RouteIndex) -> ExchangeInfo {
+        let current = self.current.borrow();
+        let snapshot = current.snapshot();
+        let route = snapshot.route_at(index);
+        let cluster = match route.target() {
+            RouteTarget::Cluster(cluster) => Some(snapshot.cluster_at(*cluster).id().clone()),
+            _ => None,
+        };
+        ExchangeInfo {
+            route: Some(route.id().clone()),
+            cluster,
+            ..ExchangeInfo::default()
         }
     }
 

@@ -205,6 +205,13 @@ impl BodySender {
         }
     }
 
+    /// Returns true if there is a rest of the body that the reader does not ask for now.
+    pub(crate) fn is_unread(&self) -> bool {
+        !self.has_ended()
+            && !matches!(self.rest, RemainingBody::Broken)
+            && !lock(&self.shared).is_wanted
+    }
+
     /// Reads a requested frame. Ready once a frame was passed on, so that the reader must be polled
     /// again.
     ///

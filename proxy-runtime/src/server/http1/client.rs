@@ -85,6 +85,9 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Time for which the socket of a new client is not monitored during its first response.
 const EARLY: Duration = Duration::from_millis(250);
 
+/// Interval at which a client is looked for whose unread bytes fill the buffer.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// The initial congestion window (RFC 6928): a response up to this size has been sent without
 /// waiting for an ACK.
 const SENT_AT_ONCE: u64 = 10 * 1460;
@@ -345,6 +348,31 @@ impl<T: Transport> Client<T> {
         Poll::Pending
     }
 
+    /// Watches a client whose request body nobody reads yet. Ready when the client has disconnected.
+    ///
+    /// Reads while the buffer has space. Bytes that are left in the socket hide its end from reads; then the runtime is
+    /// asked each second, next at `look`.
+    pub(super) fn poll_left(
+        &mut self,
+        cx: &mut Context<'_>,
+        look: &mut Option<Instant>,
+    ) -> Poll<()> {
+        while self.input.has_room() {
+            match ready!(self.input.poll_read(&mut self.io, cx)) {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return Poll::Ready(()),
+            }
+        }
+        loop {
+            let due = *look.get_or_insert_with(|| after(Instant::now(), LOOK));
+            ready!(self.clock.poll_due(cx, due));
+            *look = None;
+            if self.io.has_ended_behind(cx) {
+                return Poll::Ready(());
+            }
+        }
+    }
+
     /// Returns true if data has arrived that will not be read.
     ///
     /// In the first moments of a connection it is unknown, and the system is asked only for
@@ -363,21 +391,18 @@ impl<T: Transport> Client<T> {
     /// is read while the buffer has space, and then left in the socket.
     pub(crate) async fn unless_gone<F: Future>(
         &mut self,
-        mut is_watched: bool,
+        is_watched: bool,
         work: F,
     ) -> Option<F::Output> {
         let mut work = pin!(work);
+        let mut look = None;
         poll_fn(|cx| {
             // Work first, so that a finished result is not lost to a disconnect.
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
                 return Poll::Ready(Some(done));
             }
-            while is_watched {
-                match self.input.poll_read(&mut self.io, cx) {
-                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(None),
-                    Poll::Ready(Ok(_)) => is_watched = self.input.has_room(),
-                    Poll::Pending => break,
-                }
+            if is_watched && self.poll_left(cx, &mut look).is_ready() {
+                return Poll::Ready(None);
             }
             match self.state.hold(self.input.memory(), cx.waker()) {
                 // A connection over its memory budget must end.

@@ -6,11 +6,13 @@ use std::io;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::response;
 use http_body::Body;
 use tokio::io::AsyncWrite;
+use tokio::time::Instant;
 
 use super::batch::Batch;
 use super::body_channel::BodySender;
@@ -22,7 +24,7 @@ use crate::http1::HeadLimits;
 use crate::observe::targets;
 use crate::progress::alarm::Alarm;
 use crate::response::ExchangeInfo;
-use crate::server::connection::{ResponseBody, ServiceCall, Transport};
+use crate::server::connection::{ResponseBody, ServiceCall, Transport, after};
 use crate::server::handler::Handler;
 
 /// The step after a response.
@@ -45,6 +47,34 @@ pub(super) struct Dispatch {
     pub(super) sender: Option<BodySender>,
     pub(super) response_context: ResponseContext,
     pub(super) limits: HeadLimits,
+    /// The watch over a client whose body nobody reads.
+    pub(super) watch: UnreadWatch,
+}
+
+/// The watch over a client whose request body nobody reads.
+#[derive(Default)]
+pub(super) struct UnreadWatch {
+    /// The time of the next look.
+    look: Option<Instant>,
+    /// The time at which a client that has left is given up.
+    leaves: Option<Instant>,
+}
+
+/// Time for which the end of a client's bytes is left to a reader that is about to ask for the body: it tells the
+/// client what is wrong.
+const GRACE: Duration = Duration::from_secs(1);
+
+impl UnreadWatch {
+    /// Ready when the client has left.
+    fn poll<T: Transport>(&mut self, cx: &mut Context<'_>, client: &mut Client<T>) -> Poll<()> {
+        if self.leaves.is_none() {
+            ready!(client.poll_left(cx, &mut self.look));
+        }
+        let leaves = self
+            .leaves
+            .get_or_insert_with(|| after(Instant::now(), GRACE));
+        client.clock.poll_due(cx, *leaves)
+    }
 }
 
 impl Dispatch {
@@ -169,6 +199,14 @@ impl Dispatch {
             Some(sender) if !sender.has_ended() => {
                 match sender.poll_pump(cx, client, &self.limits, may_continue) {
                     Poll::Ready(()) => Meanwhile::Again,
+                    // Whoever waits for something else than the body must not wait for a client that is gone. Later the
+                    // client may have closed its side because of what it reads.
+                    Poll::Pending if may_continue && sender.is_unread() => {
+                        match self.watch.poll(cx, client) {
+                            Poll::Ready(()) => Meanwhile::Stop,
+                            Poll::Pending => Meanwhile::Wait,
+                        }
+                    }
                     Poll::Pending => Meanwhile::Wait,
                 }
             }

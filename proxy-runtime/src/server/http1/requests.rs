@@ -17,11 +17,12 @@ use tokio::time::Instant;
 use super::body_channel::BodySender;
 use super::client::{CLOSING, Client, HeadRead};
 use super::date::write_date;
-use super::dispatch::{Dispatch, NextStep};
+use super::dispatch::{Dispatch, NextStep, UnreadWatch};
 use super::fields::{ChosenFields, read_request, read_valid};
 use super::response::ResponseContext;
 use crate::connection::ConnectionInfo;
 use crate::forward::RouteContext;
+use crate::forward::exchange::downstream::Record;
 use crate::forward::recycled::{self, Kind};
 use crate::http1::{Framing, RawRequest, Rejection};
 use crate::observe::targets;
@@ -148,7 +149,10 @@ where
         {
             let down = Http1Downstream::new(client, &request);
             match down.forward(engine).await {
-                Forwarded::Typed(route) => found = route,
+                Forwarded::Typed(route) => {
+                    found = route;
+                    note_route(client, served, route);
+                }
                 Forwarded::Served { keep } => {
                     client.record = None;
                     if keep {
@@ -168,6 +172,21 @@ where
                 return switch.map_or(ConnectionEnd::Drop, ConnectionEnd::Tunnel);
             }
         }
+    }
+}
+
+/// Notes the route of a request that is served over `http` types, for the log of a client that leaves.
+fn note_route<T, H>(client: &mut Client<T>, served: &Served<H>, route: Option<RouteIndex>)
+where
+    T: Transport,
+    H: Handler,
+{
+    // Asked again: a future that keeps what it was asked before is larger.
+    if let (Some(index), Some(record)) = (route, &mut client.record)
+        && record.wants_info()
+        && let Some(engine) = served.handler.engine()
+    {
+        record.left(engine.info(index));
     }
 }
 
@@ -243,6 +262,7 @@ where
         sender: None,
         response_context: ResponseContext::of(request),
         limits: client.state.worker.limits.head(),
+        watch: UnreadWatch::default(),
     };
     let mut switch = None;
     let mut body = pin!(None);
@@ -375,6 +395,7 @@ fn log_rejected_head(
     (status, reason): (StatusCode, &'static str),
     sent: usize,
 ) {
+    state.count_rejection(status);
     if let Some(log) = &state.worker.access_log {
         let draft = Draft::malformed(state.info, since, status, reason);
         draft.finish(log.as_ref(), 0, sent as u64, Outcome::Complete);

@@ -64,6 +64,7 @@ use super::connection::{ConnectionIo, ConnectionState, RequestRecord, Transport}
 use super::handler::{Handler, Served};
 use super::http1::declared_length;
 use super::validation;
+use crate::forward::exchange::downstream::Record;
 use crate::forward::recycled::{self, Kind};
 use crate::http1::FieldClass;
 use crate::server::engine::{Forwarded, Http2Downstream};
@@ -150,6 +151,11 @@ where
                 break 'offered None;
             };
             if let Forwarded::Typed(found) = down.forward(engine).await {
+                if let Some(index) = found
+                    && client.record.wants_info()
+                {
+                    client.record.left(engine.info(index));
+                }
                 break 'offered found;
             }
             // The next response reuses the memory.

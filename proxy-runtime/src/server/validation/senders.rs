@@ -162,13 +162,8 @@ fn from_forwarded<'a>(
     proxies: TrustedProxies,
     lines: impl Iterator<Item = &'a [u8]>,
 ) -> Option<ConnectionInfo> {
-    let mut elements = Vec::new();
-    for line in lines {
-        // Separators may be quoted, so a line is read from its beginning.
-        let begin = elements.len();
-        elements.extend(split(line, b',').map(Element::read));
-        elements[begin..].reverse();
-    }
+    let elements = lines.flat_map(elements_from_last).map(Element::read);
+    let elements: Vec<_> = elements.collect();
     let entries = elements.iter().map(|element| element.client.as_deref());
     let (client, count) = proxies.client(info.remote?, entries);
     let element = elements.get(count.saturating_sub(1));
@@ -235,6 +230,33 @@ fn unquoted(value: &[u8]) -> Option<String> {
         }
     }
     Some(text)
+}
+
+/// The elements of a line from the last one on.
+///
+/// The line is read from its end, since the last proxy wrote that. A quote that a client left open at the beginning
+/// would otherwise hide what proxies have appended.
+fn elements_from_last(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let line = rest?;
+        let mut is_quoted = false;
+        let comma = (0..line.len()).rev().find(|&at| match line[at] {
+            b'"' if !is_escaped(line, at) => {
+                is_quoted = !is_quoted;
+                false
+            }
+            byte => byte == b',' && !is_quoted,
+        });
+        rest = comma.map(|comma| &line[..comma]);
+        Some(comma.map_or(line, |comma| &line[comma + 1..]))
+    })
+}
+
+/// Returns true if a backslash escapes the byte at this place.
+fn is_escaped(line: &[u8], at: usize) -> bool {
+    let backslashes = line[..at].iter().rev();
+    backslashes.take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
 /// The parts of a value between separators that are not quoted.
@@ -398,6 +420,25 @@ mod tests {
                 "192.0.2.1:0",
                 true,
             ),
+            // A quote that the client leaves open does not hide what the proxy appends.
+            (
+                Forwarded,
+                &["Forwarded: for=203.0.113.5;x=\", for=192.0.2.1;proto=https"],
+                "192.0.2.1:0",
+                true,
+            ),
+            (
+                Forwarded,
+                &["Forwarded: \", for=\"[2001:db8::1]\""],
+                "[2001:db8::1]:0",
+                false,
+            ),
+            (
+                Forwarded,
+                &["Forwarded: for=203.0.113.5;x=\"\\, for=\"192.0.2.1:47\";by=\"a\\\"b,c\""],
+                "192.0.2.1:47",
+                false,
+            ),
             (
                 Forwarded,
                 &["Forwarded: by=10.0.0.1;proto=https"],
@@ -416,6 +457,20 @@ mod tests {
             let (found, tls, left) = settled(PROXY, field, lines);
             assert_eq!((&*found, tls), (client, is_https), "{lines:?}");
             assert_eq!(left, Vec::<String>::new(), "{lines:?}");
+        }
+    }
+
+    proptest::proptest! {
+        /// What a trusted proxy appends counts, whatever the client has sent before it.
+        #[test]
+        fn a_client_cannot_hide_what_a_proxy_appends(
+            sent in r#"[ -~]{0,24}"#,
+            joins in r#"[";,=\\ a]{0,8}"#,
+            appended in proptest::sample::select(&["for=192.0.2.1", "for=\"192.0.2.1\";proto=http", "by=\"a,\\\"\";for=192.0.2.1"][..]),
+        ) {
+            let line = format!("Forwarded: {sent}{joins}, {appended}");
+            let (client, ..) = settled(PROXY, ClientField::Forwarded, &[&line]);
+            proptest::prop_assert_eq!(client, "192.0.2.1:0");
         }
     }
 

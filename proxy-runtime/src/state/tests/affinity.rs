@@ -126,6 +126,28 @@ fn a_key_of_no_use_is_a_matter_of_the_failure_policy() {
     assert_eq!(visit(&redistributing, Some(&cookie)), Err(Unpicked::None));
 }
 
+/// J16
+#[test]
+fn without_affinity_no_key_is_read_or_given() {
+    for switched in ["false", "null"] {
+        let snapshot = snapshot(&format!(
+            r#"{{"Clusters":{{"c":{{"SessionAffinity":{{"Enabled":{switched},"AffinityKeyName":"k","FailurePolicy":"Return503Error"}},
+                "Destinations":{{"a":{{"Address":"http://a/"}}}}}}}}}}"#
+        ));
+        let generation = first(snapshot);
+        let cluster = &generation.snapshot().clusters()[0];
+        let state = generation.cluster(ClusterIndex(0));
+        let parts = client(Some("k=0000000000000000"));
+        let picked = state.pick(cluster, &HttpHead::new(&parts)).unwrap();
+        assert_eq!(picked.bond, Bond::None);
+        assert!(
+            state
+                .new_key(cluster, picked.index, picked.bond, false)
+                .is_none()
+        );
+    }
+}
+
 /// Weights, tiers and zones are for clients without a key.
 #[test]
 fn a_client_stays_beside_better_destinations() {

@@ -9,6 +9,7 @@ use super::*;
 use crate::error::ForwardErrorKind;
 use crate::fixtures::{Log, Logged};
 use crate::health::{Forwarded, PassiveHealthPolicy, PassivePolicies};
+use crate::progress::{End, Stage};
 
 const FAILED: Option<ForwardErrorKind> = Some(ForwardErrorKind::Request);
 
@@ -295,4 +296,102 @@ async fn each_cluster_has_its_own_lines_and_a_recovery_has_one() {
     }
     report_to(&generation, 1, 10, None);
     assert_eq!(lines(&log), [said(info, "other/a")]);
+}
+
+/// A time out ends while the destination is unhealthy by another check, or while no passive check is enabled.
+#[tokio::test(start_paused = true)]
+async fn a_time_out_ends_whatever_else_keeps_a_destination_out() {
+    let active = r#","Active":{"Enabled":true}"#;
+    let generation = first(checked("", active, ""));
+    fail(&generation);
+    set_health(&generation, &[Unhealthy, Healthy]);
+    advance(Duration::from_secs(60)).await;
+    assert_eq!(available(&generation), ["b"], "its probes fail");
+    set_health(&generation, &[Healthy, Healthy]);
+    assert_eq!(
+        available(&generation),
+        ["a", "b"],
+        "and the time out is over"
+    );
+
+    fail(&generation);
+    let without = r#"{"Clusters":{"c":{"Destinations":{"a":{"Address":"http://a/"},"b":{"Address":"http://b/"}}}}}"#;
+    let off = next(&generation, snapshot(without));
+    assert_eq!(available(&off), ["a", "b"]);
+    advance(Duration::from_secs(30)).await;
+    let on = next(&off, checked("", active, ""));
+    assert_eq!(available(&on), ["b"], "half of the time out is left");
+    let off = next(&on, snapshot(without));
+    advance(Duration::from_secs(30)).await;
+    assert_eq!(available(&next(&off, checked("", active, ""))), ["a", "b"]);
+}
+
+/// A reload keeps the time out that has begun, also with another `ReactivationPeriod`, and that of the destination
+/// alone: with another address it is a new one.
+#[tokio::test(start_paused = true)]
+async fn a_reload_keeps_a_time_out_that_has_begun() {
+    let long = || checked(r#","ReactivationPeriod":"00:10:00""#, "", "");
+    let generation = first(long());
+    fail(&generation);
+    advance(Duration::from_secs(60)).await;
+    let short = next(
+        &generation,
+        checked(r#","ReactivationPeriod":"00:01:00""#, "", ""),
+    );
+    assert_eq!(available(&short), ["b"]);
+    advance(Duration::from_secs(539)).await;
+    assert_eq!(available(&short), ["b"]);
+    advance(Duration::from_secs(1)).await;
+    assert_eq!(available(&short), ["a", "b"]);
+    // The next one is of the new length.
+    fail(&short);
+    let again = next(&short, long());
+    advance(Duration::from_secs(60)).await;
+    assert_eq!(available(&again), ["a", "b"]);
+
+    fail(&again);
+    let moved = snapshot(
+        r#"{"Clusters":{"c":{"HealthCheck":{"Passive":{"Enabled":true}},"Destinations":{
+            "a":{"Address":"http://other/"},"b":{"Address":"http://b/"}}}}}"#,
+    );
+    let moved = next(&again, moved);
+    assert_eq!(available(&moved), ["a", "b"]);
+    assert_eq!(destination(&moved, 0).health().passive(), Unknown);
+}
+
+/// In a panic a request may say that a destination is well, and its time out is over with that.
+#[tokio::test(start_paused = true)]
+async fn a_recovery_in_a_panic_ends_the_time_out() {
+    let generation = first(checked(r#","ReactivationPeriod":"00:10:00""#, "", ""));
+    fail(&generation);
+    destination(&generation, 1).health().assign(Unhealthy);
+    generation.cluster(ClusterIndex(0)).live().health_changed();
+    assert_eq!(available(&generation), ["a", "b"], "all are unhealthy");
+    advance(Duration::from_secs(62)).await;
+    assert_eq!(
+        report(&generation, None),
+        Healthy,
+        "the failures are out of the window"
+    );
+    assert_eq!(available(&generation), ["a"]);
+    // The old time out does not end a new one.
+    advance(Duration::from_secs(500)).await;
+    report_times(20, &generation, FAILED);
+    advance(Duration::from_secs(60)).await;
+    assert_eq!(available(&generation), ["a", "b"]);
+    assert_eq!(destination(&generation, 0).health().passive(), Unhealthy);
+}
+
+/// Clients that withhold their bodies until the `Timeout` cannot eject a destination.
+#[tokio::test(start_paused = true)]
+async fn clients_that_withhold_their_bodies_eject_no_destination() {
+    for (stage, left) in [
+        (Stage::Client, &["a", "b"][..]),
+        (Stage::Destination, &["b"]),
+    ] {
+        let generation = first(checked("", "", ""));
+        let (timed_out, _) = End::Deadline.verdict(stage, true);
+        report_times(20, &generation, Some(timed_out));
+        assert_eq!(available(&generation), left, "{stage:?}");
+    }
 }

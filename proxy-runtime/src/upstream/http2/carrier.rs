@@ -6,13 +6,14 @@ use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use h2::client::{Connection, SendRequest};
 use h2::{Ping, PingPong};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, Sleep, sleep};
@@ -61,6 +62,14 @@ pub(super) struct Signs {
     pub(super) opened: AtomicUsize,
     /// Wakes the request that waits for the destination to allow it a stream.
     pub(super) room: AtomicWaker,
+    /// Turns of the task in which all streams were opened that were handed over before.
+    turns: AtomicUsize,
+    /// The turn in which the destination's word came that it allows no stream. 0: it allows some.
+    closed_in: AtomicUsize,
+    /// The requests that were handed over since the last of these turns.
+    handed_over: Mutex<Vec<Waker>>,
+    /// The last write to the socket did not end.
+    is_blocked: AtomicBool,
     /// Set when something is read, cleared when it is asked.
     has_read: AtomicBool,
     /// Set when the first frame was read, which are the destination's settings (RFC 9113 section 3.4).
@@ -98,6 +107,32 @@ impl Signs {
         self.task.wake();
         if !self.has_ended() {
             looked.await;
+        }
+    }
+
+    /// Records a request that is handed over. Returns the turn in which its stream is opened.
+    pub(super) fn hand_over(&self, waker: &Waker) -> usize {
+        self.handed_over.lock().push(waker.clone());
+        self.turns.load(Ordering::Acquire) + 1
+    }
+
+    /// Returns whether the destination's word that it allows no stream came before this turn opened any.
+    pub(super) fn is_closed_in(&self, turn: usize) -> bool {
+        self.closed_in.load(Ordering::Acquire) == turn
+    }
+
+    /// Ends a turn, in which everything was read first, and then written what could be.
+    fn end_turn(&self, allows_streams: bool) {
+        let turn = self.turns.load(Ordering::Relaxed) + 1;
+        if allows_streams {
+            self.closed_in.store(0, Ordering::Release);
+        } else if self.closed_in.load(Ordering::Relaxed) == 0 {
+            self.closed_in.store(turn, Ordering::Release);
+            self.handed_over.lock().drain(..).for_each(Waker::wake);
+        }
+        if !self.is_blocked.load(Ordering::Relaxed) {
+            self.turns.store(turn, Ordering::Release);
+            self.handed_over.lock().clear();
         }
     }
 
@@ -142,6 +177,7 @@ pub(super) async fn carry(
             *settings = now;
             has_changed
         });
+        signs.end_turn(now.max_streams > 0);
         signs.room.wake();
         if let Poll::Ready(ended) = polled {
             if let Err(error) = ended {
@@ -250,6 +286,11 @@ impl Heard {
         }
     }
 
+    fn wrote<T>(&self, polled: &Poll<T>) {
+        let is_blocked = polled.is_pending();
+        self.signs.is_blocked.store(is_blocked, Ordering::Relaxed);
+    }
+
     fn heard(&mut self, bytes: &[u8]) {
         self.signs.has_read.store(true, Ordering::Relaxed);
         if let Some(first) = &mut self.first
@@ -304,7 +345,9 @@ impl AsyncWrite for Heard {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
+        let polled = Pin::new(&mut self.io).poll_write(cx, buf);
+        self.wrote(&polled);
+        polled
     }
 
     fn poll_write_vectored(
@@ -312,7 +355,9 @@ impl AsyncWrite for Heard {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+        let polled = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
+        self.wrote(&polled);
+        polled
     }
 
     fn is_write_vectored(&self) -> bool {

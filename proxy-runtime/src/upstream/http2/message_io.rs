@@ -73,8 +73,8 @@ enum Step {
     Prepared(Option<Box<Request<()>>>),
     /// Waits for a stream.
     Opening(Pin<Box<dyn Future<Output = Result<OpenStream, SendError>> + Send + Sync>>),
-    /// Waits for the head of the response.
-    Sent(ResponseFuture),
+    /// Waits for the head of the response. The number is the turn in which the stream is opened.
+    Sent(ResponseFuture, usize),
     /// The body of the response follows.
     Answered(RecvStream),
     Failed,
@@ -233,7 +233,7 @@ impl Http2Io {
             Poll::Ready(Ok(opened)) => {
                 self.send = opened.send;
                 self.place = Some(opened.place);
-                self.step = Step::Sent(opened.response);
+                self.step = Step::Sent(opened.response, opened.turn);
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(failed)) => Poll::Ready(Err(self.fail(failed))),
@@ -304,13 +304,16 @@ impl Http2Io {
 
     /// Gets the next head; ready when its text is there.
     fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Step::Sent(response) = &mut self.step else {
+        let Step::Sent(response, turn) = &mut self.step else {
             return match &self.step {
                 Step::Failed => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
                 // Whoever sends the request waits for the stream.
                 _ => Poll::Pending,
             };
         };
+        if let Some(failed) = self.connection.not_opened(*turn) {
+            return Poll::Ready(Err(self.fail(failed)));
+        }
         if let Poll::Ready(Some(Ok(interim))) = response.poll_informational(cx) {
             self.text
                 .write_head(interim.status(), interim.headers(), b"");

@@ -21,6 +21,8 @@ pub(super) struct OpenStream {
     pub(super) response: ResponseFuture,
     /// The request's side, if more follows the head.
     pub(super) send: Option<SendStream<Bytes>>,
+    /// The turn of the connection's task that opens it.
+    pub(super) turn: usize,
     pub(super) place: Place,
 }
 
@@ -53,6 +55,7 @@ pub(super) async fn open(
         Ok(false) => return Err(SendError::not_allowed(Sent::Nothing)),
         Err(error) => return Err(SendError::unsent(error)),
     }
+    let turn = poll_fn(|cx| Poll::Ready(connection.signs.hand_over(cx.waker()))).await;
     let (response, stream) = match send.send_request(request, !has_body) {
         Ok(sent) => sent,
         Err(error) if error.is_go_away() => return Err(SendError::unsent(error)),
@@ -77,8 +80,18 @@ pub(super) async fn open(
     Ok(OpenStream {
         response,
         send: has_body.then_some(stream),
+        turn,
         place,
     })
+}
+
+impl Http2Connection {
+    /// Returns the failure of a stream that the connection's task was to open in this turn, if the destination allowed
+    /// none by then. The stream may be opened when the destination allows some again, only to be reset.
+    pub(super) fn not_opened(&self, turn: usize) -> Option<SendError> {
+        let is_closed = self.signs.is_closed_in(turn);
+        is_closed.then(|| SendError::not_allowed(Sent::Something))
+    }
 }
 
 /// The turn of a request to open a stream.

@@ -40,6 +40,7 @@ enum StreamStep {
     Open {
         response: ResponseFuture,
         send: Option<SendStream<Bytes>>,
+        turn: usize,
         /// Moves on with the body of the response.
         place: Option<Place>,
     },
@@ -84,22 +85,27 @@ impl Http2RoundTrip {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Response<Http2Body>, SendError>> {
-        let (response, send, place) = match &mut self.step {
+        let (response, send, turn, place) = match &mut self.step {
             StreamStep::Open {
                 response,
                 send,
+                turn,
                 place,
-            } => (response, send, place),
+            } => (response, send, *turn, place),
             StreamStep::Opening(opening) => {
                 let opened = ready!(opening.as_mut().poll(cx))?;
                 self.step = StreamStep::Open {
                     response: opened.response,
                     send: opened.send,
+                    turn: opened.turn,
                     place: Some(opened.place),
                 };
                 return self.poll_answer(cx);
             }
         };
+        if let Some(failed) = self.connection.not_opened(turn) {
+            return Poll::Ready(Err(failed));
+        }
         while let Poll::Ready(Some(Ok(_))) = response.poll_informational(cx) {
             self.has_news = true;
             self.interim += 1;

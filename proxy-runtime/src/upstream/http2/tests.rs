@@ -35,6 +35,13 @@ fn get(connection: &Arc<Http2Connection>, path: &str) -> Asked {
     Asked { io, head }
 }
 
+fn post(connection: &Arc<Http2Connection>) -> Asked {
+    connection.enter();
+    let head = "POST / HTTP/1.1\r\nHost: h.example\r\nContent-Length: 7\r\n\r\n".to_owned();
+    let io = Http2Io::new(Arc::clone(connection), head.as_bytes()).unwrap();
+    Asked { io, head }
+}
+
 /// Returns the stream behind the head of its response, or how much was sent and came.
 async fn answered(asked: Asked) -> Result<(u16, Http2Io), (Sent, Came)> {
     let Asked { mut io, head } = asked;
@@ -113,6 +120,27 @@ async fn requests_of_a_burst_are_unsent_when_the_destination_allows_none() {
     assert_eq!(outcomes[0], (Sent::Something, Came::Nothing));
     assert_eq!(outcomes[1..], [unsent; 4]);
     assert_eq!(opened(frames_so_far(&mut far).await), [0_u32; 0]);
+    assert!(!connection.is_open());
+}
+
+/// An upload that was handed over when the destination's word arrives is not sent, and fails without a wait.
+#[tokio::test(start_paused = true)]
+async fn an_upload_that_is_not_opened_any_more_fails_at_once() {
+    let (connection, mut far) = connection().await;
+    let allow = |streams| Frame::settings(&[(frame::MAX_CONCURRENT_STREAMS, streams)]).encode();
+    far.write_all(&allow(5)).await.unwrap();
+    frames_so_far(&mut far).await;
+    let began = Instant::now();
+    // The task of the connection reads this only when the request is handed over.
+    far.write_all(&allow(0)).await.unwrap();
+    let failed = answered(post(&connection)).await.err().unwrap();
+    assert_eq!(failed, (Sent::Something, Came::Nothing));
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    let sent = frames_so_far(&mut far).await;
+    assert!(
+        sent.iter().all(|(kind, _)| *kind != frame::HEADERS),
+        "{sent:?}"
+    );
     assert!(!connection.is_open());
 }
 

@@ -1,6 +1,8 @@
 //! Filters of the program.
 
 use http::{HeaderValue, StatusCode};
+use proxy_model::compiled::Route;
+use proxy_model::{ClusterId, RequestHead};
 use proxy_runtime::filter::{Filter, FilterContext, Flow, Reply, RequestEdit, ResponseEdit};
 use proxy_runtime::{ConnectionInfo, Proxy, ProxyBuilder};
 use serde_json::{Value, json};
@@ -8,7 +10,7 @@ use testkit::body;
 use testkit::faults::RefusingPort;
 use testkit::origin::{Echo, Origin};
 
-use crate::forward::front::{Front, config, config_with, config_with_route};
+use crate::forward::front::{Front, config, config_with, config_with_route, h2c};
 
 /// Marks requests and responses, and acts by the path.
 struct Mark(&'static str);
@@ -183,4 +185,92 @@ async fn changes_hold_for_the_second_destination_and_for_errors() {
     assert_eq!(answer.status, 502);
     let marks: Vec<_> = answer.headers.get_all("x-mark").iter().collect();
     assert_eq!(marks, ["b", "a"]);
+}
+
+/// Assigns the cluster that a header names.
+struct Assign(ClusterId);
+
+impl Filter for Assign {
+    fn cluster(&self, head: &dyn RequestHead, _: &Route) -> Option<&ClusterId> {
+        let mut wanted = false;
+        head.for_each_header("x-cluster", &mut |value| {
+            assert_ne!(value, b"panic", "as the header says");
+            wanted |= value == self.0.as_str().as_bytes();
+            true
+        });
+        wanted.then_some(&self.0)
+    }
+
+    fn on_request(&self, head: &mut RequestEdit<'_>, context: &FilterContext<'_>) -> Flow {
+        head.set("x-chosen", context.cluster.id().as_str()).unwrap();
+        Flow::Continue
+    }
+}
+
+/// With a route of one cluster, of weighted ones, of partitions, and of none; with destinations of either protocol.
+#[tokio::test]
+async fn a_filter_assigns_a_cluster() {
+    let origin = Origin::echo();
+    let cluster = || json!({ "Destinations": { "d": { "Address": origin.url() } } });
+    let partitions = json!({
+        "Key": { "Header": "X-Tenant" }, "Hash": "Fnv1a64",
+        "Partitions": [{ "ClusterId": "c", "LowKey": i64::MIN, "HighKey": i64::MAX }],
+    });
+    for target in [
+        json!({ "ClusterId": "c" }),
+        json!({ "WeightedClusters": [{ "ClusterId": "c", "Weight": 1 }] }),
+        json!({ "PartitionedClusters": partitions }),
+        json!({}),
+        json!({ "ClusterId": "c", "Layers": ["plain"] }),
+    ] {
+        let mut route = json!({ "Match": { "Path": "/{**rest}" }, "Filters": ["b", "b2", "gone"] });
+        let fields = route.as_object_mut().unwrap();
+        fields.extend(target.as_object().unwrap().clone());
+        let mut later = cluster();
+        later["HttpRequest"] = h2c()["HttpRequest"].clone();
+        let config = json!({
+            "Routes": { "all": route },
+            "Clusters": { "c": cluster(), "b": cluster(), "b2": later },
+        });
+        let assign = |id: &str| Assign(ClusterId::from(id));
+        let builder = Proxy::builder()
+            .layer(
+                "plain",
+                tower_layer::layer_fn(|service: proxy_runtime::layer::RouteService| service),
+            )
+            .filter("b", assign("b"))
+            .filter("b2", assign("b2"))
+            .filter("gone", assign("gone"));
+        let front = Front::build(&config, Origin::builder(), builder);
+        for mut client in [front.http1().await, front.http2().await] {
+            for (wanted, expected) in [
+                ("b", Ok("b")),
+                // HTTP/2 is spoken to this one.
+                ("b2", Ok("b2")),
+                ("gone", Err(503)),
+                ("panic", Err(500)),
+                (
+                    "other",
+                    if target == json!({}) {
+                        Err(503)
+                    } else {
+                        Ok("c")
+                    },
+                ),
+            ] {
+                let request = client.request("GET", "/").header("x-cluster", wanted);
+                let request = request.header("x-tenant", "t").body(body::empty()).unwrap();
+                let answer = client.send(request).await.unwrap();
+                match expected {
+                    Ok(cluster) => {
+                        assert_eq!(answer.status, 200, "{target} {wanted}");
+                        let echo: Echo = answer.json();
+                        assert_eq!(echo.header("x-chosen"), [cluster], "{target}");
+                    }
+                    Err(status) => assert_eq!(answer.status, status, "{target} {wanted}"),
+                }
+            }
+        }
+        front.settled().await;
+    }
 }

@@ -24,7 +24,7 @@ use testkit::raw::RawClient;
 use testkit::time::{eventually, guarded};
 use tower_layer::layer_fn;
 
-use crate::server::causes::faults::{Act, Fault, Peers, fault};
+use crate::server::causes::faults::{Act, Fault, Peers, fault, without_client_certificate};
 use crate::server::support::loopback;
 use crate::server::ways::Disguised;
 
@@ -284,4 +284,75 @@ async fn all_that_operators_look_at_names_the_same_cause() {
         "{left:?}"
     );
     assert!(injected.len() >= 30, "{}", injected.len());
+}
+
+/// With TLS 1.3 the handshake has ended for the proxy before the destination rejects it.
+#[tokio::test]
+async fn a_client_certificate_that_is_missing_is_a_failed_handshake() {
+    for version in ["1.1", "2"] {
+        for way in [Way::Bytes, Way::Types, Way::Layer] {
+            let fault = without_client_certificate(version);
+            let scene = Scene::start(way, fault.config, fault.options, fault.peers);
+            scene.play(Cause::TlsFailed, fault.acts).await;
+            scene.check(Cause::TlsFailed).await;
+        }
+    }
+}
+
+/// The access log has a cause for what the server rejects before a route is looked for; so do the metrics.
+#[tokio::test]
+async fn what_is_rejected_before_routing_is_counted() {
+    let (config, options) = (
+        json!({ "Clusters": { "c": {} } }),
+        UpstreamOptions::default(),
+    );
+    let scene = Scene::start(Way::Bytes, config, options, Peers::default());
+    let address = scene.server.local_addrs()[0];
+    let large = "x".repeat(1 << 20);
+    for (number, (request, status, cause)) in [
+        (
+            "GET / HTTP/1.1\r\n\r\n".to_owned(),
+            "400",
+            Cause::MalformedRequest,
+        ),
+        (
+            "CONNECT h HTTP/1.1\r\nHost: h\r\n\r\n".to_owned(),
+            "405",
+            Cause::MalformedRequest,
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: h\r\nA b\r\n\r\n".to_owned(),
+            "400",
+            Cause::MalformedRequest,
+        ),
+        (
+            format!("GET / HTTP/1.1\r\nHost: h\r\nX: {large}\r\n\r\n"),
+            "431",
+            Cause::FieldsTooLarge,
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut client = RawClient::connect(address).await.unwrap();
+        // The server may close before all of it is read.
+        let _ = client.write_all(&request).await;
+        let said = client.read_to_end().await.unwrap_or_default();
+        let said = said.get(9..12).map(String::from_utf8_lossy);
+        assert!(said.is_none_or(|said| said == status), "{status}");
+        scene.logged(number + 1).await;
+        let line = scene.log.0.lock()[number];
+        assert_eq!(line, (status.parse().ok(), Some(cause)));
+    }
+    let metrics = scene.asked("/metrics");
+    let metrics = String::from_utf8_lossy(&metrics);
+    for line in [
+        r#"proxy_failures_total{cluster="",cause="malformed_request",side="client"} 3"#,
+        r#"proxy_failures_total{cluster="",cause="fields_too_large",side="client"} 1"#,
+    ] {
+        assert!(
+            metrics.lines().any(|found| found == line),
+            "{line}\n{metrics}"
+        );
+    }
 }

@@ -50,6 +50,7 @@ mod tls;
 #[cfg(feature = "tls")]
 mod tls_failures;
 mod traces;
+mod waits;
 mod ways;
 #[cfg(feature = "http2")]
 mod ways_http2;

@@ -331,6 +331,8 @@ async fn failures_and_rejections_have_spans() {
                 "{}",
                 way.name
             );
+            let cause = text(span, "proxy.cause");
+            assert_eq!(cause.as_deref(), Some("connection_refused"), "{}", way.name);
             assert!(span.is_error, "{}", way.name);
         }
         assert_eq!(

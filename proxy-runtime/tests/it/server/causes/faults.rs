@@ -192,6 +192,21 @@ fn of_tls(cause: Cause) -> Fault {
     }
 }
 
+/// A destination of HTTP/1.1 that requires a client certificate, and a cluster with this version.
+pub(super) fn without_client_certificate(version: &str) -> Fault {
+    let ca = CertificateAuthority::new("test");
+    let clients = CertificateAuthority::new("clients");
+    let identity = ca.issue(&["localhost"]);
+    let origin = Origin::builder()
+        .tls(identity.server_config_requiring(&clients, Alpn::Http1))
+        .start_echo();
+    let address = format!("https://localhost:{}/", origin.addr().port());
+    to(&address, "502")
+        .kept(origin)
+        .cluster("HttpRequest", json!({ "Version": version }))
+        .options(|options| options.tls = Some(trusting(&ca)))
+}
+
 /// The faults of clients, of the configuration and of the program.
 fn of_others(cause: Cause) -> Option<Fault> {
     let origin = Origin::named("origin");

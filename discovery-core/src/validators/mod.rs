@@ -1,0 +1,9 @@
+//! Validators for what an operator decides about services that others register.
+//!
+//! The rules of the model itself are checked for every service and for the merged configuration, before any validator.
+
+mod host_ownership;
+mod networks;
+
+pub use self::host_ownership::HostOwnership;
+pub use self::networks::AllowedNetworks;
