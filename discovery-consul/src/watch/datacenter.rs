@@ -339,6 +339,11 @@ impl Watch {
                 self.schedule.finished(name, is_there.then(|| now + reread));
                 self.store(name, instances);
             }
+            // Nobody knows the service any more.
+            Err(_) if !self.services.lists(name) && !self.said.contains_key(name) => {
+                self.is_dirty |= self.unread.read(name);
+                self.schedule.finished(name, None);
+            }
             Err(error) => {
                 let attempts = self.unread.failed(name, error.explained().into());
                 let wait = backoff(&self.watching.options, attempts);
@@ -439,7 +444,7 @@ impl Watch {
             is_settled,
             is_resync_due: self.resync.due().is_some(),
             going: self.going(&believed.services),
-            is_whole: self.unread.is_empty() && self.failures == [None, None],
+            is_whole: !self.unread.may_pass() && self.failures == [None, None],
             is_hidden,
             now,
         };

@@ -8,6 +8,9 @@ use tokio::time::Instant;
 
 use super::state::Services;
 
+/// Number of consecutive failures from which on a service counts as unreadable for good.
+const LASTING: u32 = 3;
+
 /// The services whose last read has failed.
 #[derive(Debug, Default)]
 pub(super) struct UnreadServices(BTreeMap<Arc<str>, Unread>);
@@ -35,8 +38,10 @@ impl UnreadServices {
         self.0.remove(name).is_some()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Returns true if some service failed only lately, so that the next read may tell more. Services that fail for long
+    /// hold back nothing of others.
+    pub(super) fn may_pass(&self) -> bool {
+        self.0.values().any(|unread| unread.attempts < LASTING)
     }
 
     pub(super) fn reasons(&self) -> BTreeMap<Arc<str>, Arc<str>> {

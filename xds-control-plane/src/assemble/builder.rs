@@ -2,10 +2,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::accepted::Accepted;
-use super::claims::Claims;
+use super::claims::{Claims, Holders};
 use super::outcome::{BuiltResources, Quarantined, Reason, Warning};
 use super::services::{Owner, ServiceResources};
-use super::validate::validate;
+use super::validate::{reserved_names, validate};
 use super::{ResourceOptions, encode};
 use crate::snapshot::{Resource, ResourceSet, ResourceType, Snapshot};
 
@@ -22,6 +22,8 @@ pub struct ResourceBuilder {
     stayed: usize,
     /// The owners of the served endpoints.
     endpoint_owners: BTreeMap<Arc<str>, Owner>,
+    /// The owners of names, domains and addresses.
+    holders: Holders,
     warnings: Vec<Warning>,
     snapshot: Arc<Snapshot>,
 }
@@ -222,7 +224,8 @@ impl ResourceBuilder {
             }
             before => before,
         };
-        let reasons = validate(wanted);
+        let mut reasons = validate(wanted);
+        reasons.extend(reserved_names(wanted, &self.options.xds_cluster));
         let accepted = if reasons.is_empty() {
             let resources = Arc::clone(wanted);
             Some(Accepted::new(resources, before.as_ref(), &self.options))
@@ -241,15 +244,20 @@ impl ResourceBuilder {
 
     /// Resolves the claims of all services, and makes a snapshot of the result.
     fn publish(&mut self) {
-        let mut owners: Vec<_> = self.services.keys().collect();
-        owners.sort_by_key(|owner| (self.rank(owner), *owner));
+        let accepted = self.services.iter().filter_map(|(owner, held)| {
+            let accepted = held.accepted.as_ref()?;
+            Some((self.rank(owner), owner, accepted))
+        });
+        let mut accepted: Vec<_> = accepted.collect();
+        accepted.sort_by_key(|(rank, owner, _)| (*rank, *owner));
         let mut claims = Claims::default();
-        for owner in owners {
-            let held = self.services.get(owner);
-            if let Some(accepted) = held.and_then(|held| held.accepted.as_ref()) {
-                claims.claim(owner, accepted);
-            }
+        for (rank, owner, accepted) in &accepted {
+            claims.reserve(owner, *rank, accepted, &self.holders);
         }
+        for (rank, owner, accepted) in accepted {
+            claims.claim(owner, rank, accepted);
+        }
+        let holders = claims.holders();
         let Claims {
             served, warnings, ..
         } = claims;
@@ -270,6 +278,7 @@ impl ResourceBuilder {
             self.snapshot = Arc::new(snapshot);
         }
         self.endpoint_owners = served.endpoint_owners;
+        self.holders = holders;
         self.warnings = warnings;
     }
 

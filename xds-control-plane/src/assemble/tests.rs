@@ -283,6 +283,69 @@ fn a_domain_is_had_once_in_any_case_by_who_comes_first() {
     );
 }
 
+#[test]
+fn a_newcomer_takes_nothing_of_a_service_of_its_rank() {
+    let with = |source, name, cluster_name: &str, domain: &str| {
+        let mut service = service(source, name);
+        service.clusters = vec![cluster(cluster_name)];
+        service.assignments = vec![assignment(cluster_name, &[80])];
+        service.virtual_hosts = vec![testing::host_to(name, &[domain], cluster_name)];
+        service
+    };
+    let options = ResourceOptions::default().with_precedence(["registry", "consul"]);
+    let mut builder = ResourceBuilder::new(options);
+    let old = with("consul", "b", "b", "shop.example");
+    builder.assemble(&all(std::slice::from_ref(&old)));
+    let by_domain = with("consul", "a", "a", "SHOP.example");
+    let by_name = with("consul", "B", "b", "other.example");
+    let assembled = builder.assemble(&all(&[old.clone(), by_domain.clone(), by_name]));
+    let hosts = |assembled: &BuiltResources| -> Vec<String> {
+        domains(&assembled.snapshot)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect()
+    };
+    // That of `B` responds with 503.
+    assert_eq!(hosts(&assembled), ["B", "b"]);
+    assert_eq!(ports(&assembled.snapshot, "b"), [80]);
+    let warned: Vec<_> = (assembled.warnings.iter())
+        .map(|warning| (&*warning.owner.service, warning.code))
+        .collect();
+    assert_eq!(warned, [("B", "name_taken"), ("a", "domain_taken")]);
+    assert!(
+        assembled
+            .warnings
+            .iter()
+            .all(|warning| warning.message.contains("consul/b"))
+    );
+    // The order of the sources is the operator's.
+    let better = with("registry", "z", "z", "shop.example");
+    let assembled = builder.assemble(&all(&[old.clone(), better]));
+    assert_eq!(hosts(&assembled), ["z"]);
+    // What was lost is held no more, and is free when its owner leaves.
+    let assembled = builder.assemble(&all(&[old, by_domain]));
+    assert_eq!(hosts(&assembled), ["a"]);
+}
+
+#[test]
+fn no_service_has_the_name_of_the_control_plane_s_own_cluster() {
+    let options = ResourceOptions::default().with_xds_cluster("plane");
+    let mut routed = service("static", "routed");
+    routed.virtual_hosts = vec![testing::host_to("routed", &["routed.example"], "plane")];
+    let services = [service("consul", "plane"), service("consul", "xds"), routed];
+    let assembled = assemble(&all(&services), options);
+    assert_eq!(names(&assembled.snapshot, ResourceType::Cluster), ["xds"]);
+    let hosts = domains(&assembled.snapshot);
+    assert_eq!(hosts, [("xds".to_owned(), vec!["xds.example".to_owned()])]);
+    let rejected: Vec<_> = (assembled.quarantined.iter())
+        .map(|it| (&*it.owner.service, it.reasons[0].resource.as_str()))
+        .collect();
+    assert_eq!(
+        rejected,
+        [("plane", "cluster plane"), ("routed", "cluster plane")]
+    );
+}
+
 /// Case C17.
 #[test]
 fn a_cluster_name_is_had_once_and_nothing_of_the_loser_leads_to_the_winner() {

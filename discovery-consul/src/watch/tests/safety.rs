@@ -224,6 +224,48 @@ async fn nothing_is_complete_before_every_service_was_read_once() {
     assert!(watched.datacenter("sas").unknown.is_empty());
 }
 
+/// A service that can never be read, such as one called `..`, holds back only itself.
+#[tokio::test(start_paused = true)]
+async fn a_service_that_can_never_be_read_does_not_hold_what_is_gone_elsewhere() {
+    let consul = consul_with(5);
+    let mut watched = Watched::start(&consul, options()).await;
+    consul.fail("health/service/s0001", Fault::Status(404, "no such path"));
+    consul.set_check("sas", "s0001-0", Critical);
+    watched.pass(120).await;
+    for service in ["s0002", "s0003", "s0004"] {
+        for nth in 0..3 {
+            let id = format!("{service}-{nth}");
+            consul.deregister("sas", &format!("n{nth}"), &id);
+        }
+    }
+    watched
+        .when("it is noticed", |state| state.datacenters[0].held > 0)
+        .await;
+    watched.pass(60).await;
+    assert_eq!(watched.datacenter("sas").held, 0);
+    assert_eq!(
+        watched.instances("sas"),
+        6,
+        "with those that cannot be read"
+    );
+}
+
+/// One that was never read and is gone is not asked for any more.
+#[tokio::test(start_paused = true)]
+async fn a_service_that_was_never_read_is_forgotten_when_it_is_gone() {
+    let consul = consul_with(3);
+    consul.fail("health/service/odd", Fault::Status(404, "no such path"));
+    let mut watched = Watched::start(&consul, options()).await;
+    consul.register("sas", "n0", checked("odd", "odd", 80));
+    let is_unread = |state: &WatchState| !state.datacenters[0].unread.is_empty();
+    watched.when("it is said", is_unread).await;
+    consul.deregister("sas", "n0", "odd");
+    watched
+        .when("it is forgotten", |state| !is_unread(state))
+        .await;
+    assert_eq!(watched.instances("sas"), 9);
+}
+
 /// An unreadable service delays the others only for a limited time.
 #[tokio::test(start_paused = true)]
 async fn a_service_that_can_never_be_read_is_waited_for_only_so_long() {

@@ -19,11 +19,32 @@ use std::time::Duration;
 
 use xds_types::pb::google::protobuf::Duration as ProtoDuration;
 
+use super::lost::targets;
 use super::outcome::Reason;
 use super::services::ServiceResources;
 
 /// The most priorities that Envoy has: 0 to 128.
 const MAX_PRIORITY: u32 = 128;
+
+/// Returns the clusters and endpoints of a service that have the name of the control plane's own cluster. Envoy would
+/// keep the cluster of its bootstrap, and the routes of the service would lead to the control plane.
+pub(super) fn reserved_names(resources: &ServiceResources, xds_cluster: &str) -> Vec<Reason> {
+    let mut findings = Findings::default();
+    let clusters = resources.clusters.iter().map(|cluster| &cluster.name);
+    let assigned = resources.assignments.iter().map(|of| &of.cluster_name);
+    let of_hosts = resources.virtual_hosts.iter().flat_map(targets);
+    let mut names: BTreeSet<&str> = clusters.chain(assigned).map(String::as_str).collect();
+    names.extend(of_hosts);
+    if names.contains(xds_cluster) {
+        findings.of(format!("cluster {}", shown(xds_cluster)));
+        findings.reject(
+            "name",
+            "is the name of the control plane's cluster in the bootstraps (`xdsCluster`): requests would get to the control \
+             plane; give the service another name",
+        );
+    }
+    findings.reasons
+}
 
 /// Returns all problems of a service.
 pub(super) fn validate(resources: &ServiceResources) -> Vec<Reason> {
