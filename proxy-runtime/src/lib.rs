@@ -24,7 +24,7 @@
 //! 17. `state`: what a configuration becomes
 //! 18. `proxy`: the configuration that serves, and the handles of it
 //! 19. `status`, `probing`
-//! 20. `forward`: the exchange, the tower service, and the typed path
+//! 20. `forward`: the exchange, and the tower service
 //! 21. `build`: how a proxy is made and kept up to date
 //! 22. `direct`: parts of the proxy on their own
 //! 23. `server`: listeners, and connections of clients as the exchange sees them

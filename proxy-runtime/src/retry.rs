@@ -37,6 +37,10 @@ pub(crate) enum Came {
     /// The destination's word that it has not looked at the request (RFC 9113 section 8.7).
     Unprocessed,
     /// Part of a response, or something else that is not a closed connection.
+    #[cfg_attr(
+        not(any(feature = "http2", test)),
+        expect(dead_code, reason = "HTTP/2 tells what was processed")
+    )]
     Something,
 }
 

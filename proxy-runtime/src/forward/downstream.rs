@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use super::body_frames::BodyFrames;
 use super::exchange::downstream::{
-    Backpressure, Download, Downstream, FinalHead, Flows, Headed, Record, SentReply,
+    Backpressure, Downstream, FinalHead, Flows, Headed, Record, SentReply,
 };
 use super::exchange::failure::{ResponseFailure, UploadFailure};
 use super::exchange::filtering::{Filtering, show};
@@ -34,16 +34,18 @@ use super::exchange::outbound::Outbound;
 use super::exchange::readdress::SentHead;
 use super::exchange::resolved_route::{Chosen, ResolvedRoute, remove_lines};
 use super::recycled::{self, Kind};
+use super::service_download::ServiceDownload;
+use super::switch::Switch;
 use super::typed::{TypedRequest, final_head};
+use super::upgrade::UpgradedClient;
+
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
 use crate::error::{Allowance, ForwardErrorKind};
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
 use crate::head::{AddressText, HeaderMutations, HttpHead, headers};
-use crate::http1::{
-    ClassSet, FieldClass, FieldValue, Framing, HeadTable, Method, PooledTable, RawResponse,
-};
+use crate::http1::{ClassSet, FieldClass, FieldValue, Framing, HeadTable, Method, RawResponse};
 use crate::local_pool::LocalPool;
 use crate::progress::alarm::{self, Ticket};
 use crate::progress::{ClientReadTimeout, DataRate, End, after};
@@ -52,7 +54,7 @@ use crate::response::{ExchangeInfo, LayerAttempts, ResponseSlot};
 use crate::state::Generation;
 use crate::stream::{ByteStream, ReadBuffer, recycled as buffers};
 use crate::transform::{CompiledTransforms, Invalid};
-use crate::upstream::Http1Connection;
+use crate::upstream::{Http1Connection, Protocols};
 
 /// The largest response that is copied as a whole: head and body then share one block of memory.
 const WHOLE: usize = 8 * 1024 - 1;
@@ -71,6 +73,8 @@ pub(super) struct ServiceDownstream {
     pub(super) framing: Framing,
     pub(super) body: Option<BodyFrames>,
     pub(super) chosen: Chosen,
+    /// The switch of protocols that the request wishes for.
+    pub(super) switch: Option<Box<Switch>>,
     /// The time from which the route's `Timeout` counts, if it is not the beginning of the exchange.
     pub(super) arrived: Option<Instant>,
     pub(super) record: ServiceRecord,
@@ -82,19 +86,6 @@ pub(super) struct ServiceDownstream {
 pub(super) struct ServiceRecord {
     pub(super) slot: Arc<ResponseSlot>,
     pub(super) attempts: Option<Arc<LayerAttempts>>,
-}
-
-/// The state of a response.
-#[derive(Default)]
-pub(crate) struct ServiceDownload {
-    /// The fields of the head.
-    table: PooledTable,
-    /// The response after its head was put into the slot.
-    begun: Option<Incoming>,
-    /// True if all of it was put into the slot.
-    is_done: bool,
-    /// True if the caller has not taken the last frame.
-    is_full: bool,
 }
 
 impl Drop for ServiceDownstream {
@@ -135,80 +126,17 @@ impl Record for ServiceRecord {
         self.slot.end(Err(kind));
     }
 
+    fn tunnel_ended(&mut self, error: Option<ForwardErrorKind>) {
+        if let Some(attempts) = &self.attempts {
+            attempts.end_tunnel(error);
+        }
+    }
+
     // The server around the service has the limits, and counts what exceeds them.
 
     fn upload_is_too_slow(&mut self) {}
 
     fn body_rejected(&mut self, _: StatusCode, _: u64) {}
-}
-
-impl Download for ServiceDownload {
-    fn restart(&mut self) {
-        self.table.release();
-        self.begun = None;
-        self.is_done = false;
-        self.is_full = false;
-    }
-
-    fn rest(&mut self) {
-        self.restart();
-    }
-
-    fn table(&mut self) -> &mut HeadTable {
-        &mut self.table
-    }
-
-    fn is_unanswered(&self) -> bool {
-        self.begun.is_none()
-    }
-
-    fn has_all(&self) -> bool {
-        self.begun.as_ref().is_some_and(Incoming::has_all)
-    }
-
-    fn is_done(&self) -> bool {
-        self.is_done
-    }
-
-    fn is_persistent(&self) -> bool {
-        self.begun.as_ref().is_some_and(Incoming::is_persistent)
-    }
-
-    fn take_uncounted(&mut self) -> u64 {
-        self.begun.as_mut().map_or(0, Incoming::take_uncounted)
-    }
-
-    fn sent(&self) -> u64 {
-        self.begun.as_ref().map_or(0, Incoming::sent)
-    }
-}
-
-impl ServiceDownload {
-    /// Puts what was received into the slot; ready unless the caller has to take the last part first.
-    fn poll_put(&mut self, slot: &ResponseSlot, has_news: &mut bool) -> Poll<()> {
-        let Some(incoming) = &mut self.begun else {
-            return Poll::Ready(());
-        };
-        if self.is_full {
-            if slot.has_data() {
-                return Poll::Pending;
-            }
-            self.is_full = false;
-            // The caller waits for the destination from now on.
-            *has_news = true;
-        }
-        if !incoming.data.is_empty() {
-            slot.put_data(std::mem::take(&mut incoming.data));
-            self.is_full = true;
-        }
-        if incoming.has_ended()
-            && let Some(trailers) = incoming.trailers.take()
-        {
-            slot.put_trailers(trailers);
-        }
-        self.is_done = incoming.has_all();
-        Poll::Ready(())
-    }
 }
 
 impl Headed for ServiceDownstream {
@@ -297,6 +225,9 @@ impl Downstream for ServiceDownstream {
             // The response repeats the request, and scripts may read it (RFC 9110 section 9.3.8).
             remove_lines(&mut out, &["authorization", "cookie"]);
         }
+        if let Some(switch) = &self.switch {
+            switch.handshake.ask(&mut out);
+        }
         Ok(out)
     }
 
@@ -306,6 +237,21 @@ impl Downstream for ServiceDownstream {
         generation: &'g Generation,
     ) -> Result<ResolvedRoute<'g>, Option<RouteIndex>> {
         Ok(ResolvedRoute::of_chosen(service, generation, self.chosen))
+    }
+
+    fn switch(&self) -> Option<Protocols> {
+        let switch = self.switch.as_ref()?;
+        Some(switch.handshake.protocols())
+    }
+
+    fn has_switched(&self) -> bool {
+        let switch = self.switch.as_ref();
+        switch.is_some_and(|switch| switch.is_agreed)
+    }
+
+    fn take_tunnel(&mut self) -> Option<UpgradedClient> {
+        let switch = self.switch.as_mut().filter(|switch| switch.is_agreed)?;
+        switch.client.take()
     }
 
     fn arrived(&self) -> Option<Instant> {
@@ -380,7 +326,7 @@ impl Downstream for ServiceDownstream {
         &mut self,
         _: &mut Context<'_>,
         _: &mut ServiceDownload,
-        _: &ReadBuffer,
+        _: &Http1Connection,
     ) -> bool {
         false
     }
@@ -473,6 +419,11 @@ impl Downstream for ServiceDownstream {
         let whole = whole(response, input.filled().len());
         let text = input.take_head(whole.unwrap_or_else(|| response.head_length()));
         let mut head = made(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
+        if let Some(switch) = &mut self.switch {
+            let is_stream = connection.is_stream();
+            let received = (response, &*table, &text);
+            switch.answered(received, is_stream, &mut head, &self.record)?;
+        }
         if let Some(key) = route.new_key(picked) {
             key.apply_to(head.headers_mut());
         }
@@ -604,7 +555,7 @@ fn made(
 }
 
 /// A response head that `http` types cannot represent.
-const UNSAYABLE: ResponseFailure = ResponseFailure::Unanswered(
+pub(super) const UNSAYABLE: ResponseFailure = ResponseFailure::Unanswered(
     End::Unrepresentable,
     "its head cannot be said in `http` types",
 );

@@ -15,6 +15,9 @@ use super::body_frames::BodyFrames;
 use super::downstream::{ServiceDownstream, ServiceRecord};
 use super::exchange;
 use super::exchange::resolved_route::Chosen;
+use super::handshake::Handshake;
+use super::switch::Switch;
+use super::upgrade::Upgrade;
 use super::{plan, typed};
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::exchange::body_limit;
@@ -60,6 +63,7 @@ impl Rejected {
 /// A request that the exchange forwards.
 pub(super) struct ExchangePlan {
     chosen: Chosen,
+    switch: Option<Box<Switch>>,
     /// The client's method.
     method: Method,
     framing: Framing,
@@ -78,7 +82,7 @@ impl ExchangePlan {
         generation: &Generation,
         (index, assigned): (RouteIndex, Option<ClusterIndex>),
         head: &HttpHead<'_>,
-        is_empty: bool,
+        (is_empty, upgrade): (bool, Option<Box<Upgrade>>),
     ) -> Result<Self, Rejected> {
         let snapshot = generation.snapshot();
         let (route, state) = (snapshot.route_at(index), generation.route(index));
@@ -90,13 +94,24 @@ impl ExchangePlan {
         let cluster = plan::find_cluster(route, state, place, head, shared.random())
             .map_err(|error| Rejected::new(error, None))?;
         let limit = body_limit(shared.max_request_body(), route);
-        let kind = plan::validate(head, None, limit, is_empty);
+        let wish = upgrade.as_deref().map(Upgrade::wish);
+        let kind = plan::validate(head, wish, limit, is_empty);
         let kind = kind.map_err(|error| Rejected::new(error, Some(cluster)))?;
         // Only OPTIONS may ask for no resource in particular (RFC 9112 section 3.2.4).
         if head.path() == "*" && *head.method_value() != HttpMethod::OPTIONS {
             let kind = ForwardErrorKind::RequestRejected;
             let error = ForwardError::new(kind, StatusCode::BAD_REQUEST);
             return Err(Rejected::new(error, Some(cluster)));
+        }
+        let mut switch = None;
+        if let Some(upgrade) = upgrade {
+            let upstream = snapshot.cluster_at(cluster).upstream();
+            let handshake = Handshake::new(upgrade.wish(), head.headers(), upstream);
+            switch = Some(Box::new(Switch {
+                handshake: handshake.map_err(|error| Rejected::new(error, Some(cluster)))?,
+                client: Some(upgrade.into_client()),
+                is_agreed: false,
+            }));
         }
         let method = Method::of(head.method_value());
         let sent = match state.inner_plan().changes_method {
@@ -109,6 +124,7 @@ impl ExchangePlan {
                 cluster,
                 method: sent,
             },
+            switch,
             method,
             framing: typed::framing(head, kind),
             classes: head.classes(),
@@ -139,6 +155,7 @@ impl ExchangePlan {
         async move {
             let Self {
                 chosen,
+                switch,
                 method,
                 framing,
                 classes,
@@ -156,6 +173,7 @@ impl ExchangePlan {
                 framing,
                 body: BodyFrames::of(body),
                 chosen,
+                switch,
                 arrived,
                 record: ServiceRecord {
                     slot: Arc::clone(&slot),
@@ -201,7 +219,7 @@ mod tests {
         let (parts, body) = Request::new(ProxyRequestBody::empty()).into_parts();
         let head = HttpHead::new(&parts);
         let route = (RouteIndex(0), None);
-        let plan = ExchangePlan::of(&service, &generation, route, &head, true)
+        let plan = ExchangePlan::of(&service, &generation, route, &head, (true, None))
             .ok()
             .unwrap();
         let origin = RequestOrigin {

@@ -5,8 +5,8 @@ use proxy_model::transform::Transforms;
 
 use super::response as answer;
 use crate::error::ForwardError;
-use crate::filter::{FilterContext, FilterDecision, Filters, Reply, RequestEdit, ResponseEdit};
-use crate::head::{HeaderMutations, HttpHead, ResponseNotes};
+use crate::filter::{FilterContext, Filters, ResponseEdit};
+use crate::head::{HeaderMutations, ResponseNotes};
 use crate::response::ProxyBody;
 use crate::transform::apply_to_own_response;
 
@@ -30,33 +30,6 @@ impl<'a> AppliedFilters<'a> {
     /// Keeps changes of the response.
     pub(super) fn note(&mut self, notes: ResponseNotes) {
         self.notes.extend(notes);
-    }
-
-    /// Shows the request to the filters. One of them may answer it.
-    ///
-    /// # Errors
-    ///
-    /// One of them panicked.
-    pub(super) fn ask(
-        &mut self,
-        filters: &'a Filters,
-        context: FilterContext<'a>,
-        head: HttpHead<'_>,
-        edits: &mut HeaderMutations,
-    ) -> Result<Option<Reply>, ForwardError> {
-        let mut edit = RequestEdit::of_http(head, edits);
-        let (count, said) = match filters.on_request(&mut edit, &context) {
-            FilterDecision::Pass => (filters.len(), Ok(None)),
-            FilterDecision::Reply(reply, passed) => (passed, Ok(Some(reply))),
-            FilterDecision::Failed(error, passed) => (passed, Err(error)),
-        };
-        self.passed = Some(Passed {
-            filters,
-            context,
-            count,
-        });
-        self.note(edits.take_notes());
-        said
     }
 
     /// Shows them the response of a destination. Tells what they change.

@@ -1,36 +1,27 @@
 //! Switches of protocols as heads say them: wished by the client, asked of the destination, and agreed on with both.
 
-use http::header::{
-    CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
-    UPGRADE,
-};
-use http::{HeaderMap, StatusCode, response};
+use http::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, UPGRADE};
+use http::{HeaderMap, Response, StatusCode};
 use proxy_model::compiled::Upstream;
 
-use super::request::OutgoingHead;
-use super::upgrade::{self, Upgrade, Wish};
+use super::exchange::resolved_route::remove_lines;
+use super::upgrade::Wish;
 use super::websocket::{self, Challenge};
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::upstream::{Protocols, protocol};
 
-/// What a switch of protocols adds to a request and its response. Nothing, for requests that want none.
+/// A switch of protocols that a client wishes for.
+///
+/// The destination is asked in the form of HTTP/1.1. A stream of HTTP/2 makes CONNECT of that (RFC 8441).
 #[derive(Clone, Debug)]
-pub(crate) enum Handshake {
-    /// No switch.
-    None,
-    /// `Upgrade` to a protocol other than WebSocket on both sides; what else belongs to it goes through as it is.
-    Upgrade(HeaderValue),
-    /// A WebSocket, with `Upgrade` on both sides.
-    WebSocket(Challenge),
-    /// A WebSocket that the client asks for with CONNECT, of a destination that wants `Upgrade`.
-    #[cfg(feature = "http2")]
-    FromConnect(Challenge),
-    /// A WebSocket that the client asks for with `Upgrade`, of a destination that wants CONNECT.
-    #[cfg(feature = "http2")]
-    ToConnect(Challenge),
-    /// A WebSocket, with CONNECT on both sides.
-    #[cfg(feature = "http2")]
-    Connect,
+pub(crate) struct Handshake {
+    protocol: HeaderValue,
+    /// The proof of a WebSocket.
+    challenge: Option<Challenge>,
+    /// True if the client asks with CONNECT.
+    is_connect: bool,
+    /// The version in which the switch is asked for.
+    protocols: Protocols,
 }
 
 impl Handshake {
@@ -40,13 +31,10 @@ impl Handshake {
     ///
     /// The request is not a valid one: 400. Or the cluster forbids what it would take: 502.
     pub(crate) fn new(
-        wish: Option<&Wish>,
+        wish: &Wish,
         headers: &HeaderMap,
         upstream: &Upstream,
     ) -> Result<Self, ForwardError> {
-        let Some(wish) = wish else {
-            return Ok(Self::None);
-        };
         let protocols = protocol::for_upgrade(upstream, wish.is_websocket()).map_err(|no_way| {
             let kind = match no_way.is_for_upgrades_alone {
                 true => ForwardErrorKind::RequestRejected,
@@ -54,130 +42,101 @@ impl Handshake {
             };
             ForwardError::new(kind, StatusCode::BAD_GATEWAY).with_source(no_way.reason)
         })?;
-        Self::over(protocols, wish, headers)
-    }
-
-    fn over(protocols: Protocols, wish: &Wish, headers: &HeaderMap) -> Result<Self, ForwardError> {
-        Ok(match (wish, protocols) {
-            (Wish::Upgrade(protocol), _) if !wish.is_websocket() => Self::Upgrade(protocol.clone()),
+        let (protocol, challenge, is_connect) = match wish {
+            Wish::Upgrade(protocol) if !wish.is_websocket() => (protocol.clone(), None, false),
+            Wish::Upgrade(_) => {
+                let challenge = Challenge::given(headers)?;
+                (websocket::PROTOCOL, Some(challenge), false)
+            }
             #[cfg(feature = "http2")]
-            (Wish::Upgrade(_), Protocols::Http2) => Self::ToConnect(Challenge::given(headers)?),
-            (Wish::Upgrade(_), _) => Self::WebSocket(Challenge::given(headers)?),
-            #[cfg(feature = "http2")]
-            (Wish::Connect, Protocols::Http2) => Self::Connect,
-            #[cfg(feature = "http2")]
-            (Wish::Connect, _) => Self::FromConnect(Challenge::given_or_new(headers)?),
+            Wish::Connect => {
+                let challenge = Challenge::given_or_new(headers)?;
+                (websocket::PROTOCOL, Some(challenge), true)
+            }
+        };
+        Ok(Self {
+            protocol,
+            challenge,
+            is_connect,
+            protocols,
         })
     }
 
-    /// The version in which the switch is asked for; `None` without one.
-    pub(crate) fn protocols(&self) -> Option<Protocols> {
-        match self {
-            Self::None => None,
-            Self::Upgrade(_) | Self::WebSocket(_) => Some(Protocols::Http1),
-            #[cfg(feature = "http2")]
-            Self::FromConnect(_) => Some(Protocols::Http1),
-            #[cfg(feature = "http2")]
-            Self::ToConnect(_) | Self::Connect => Some(Protocols::Http2),
-        }
+    /// The version in which the switch is asked for.
+    pub(crate) fn protocols(&self) -> Protocols {
+        self.protocols
     }
 
-    /// Asks the destination for the switch. What the handshake consists of is said whatever else is done to headers.
-    pub(crate) fn ask(&self, head: OutgoingHead) -> OutgoingHead {
-        let mut head = match self {
-            Self::None => return head,
-            Self::Upgrade(protocol) => return head.with_upgrade(protocol.clone()),
-            Self::WebSocket(challenge) => with_key(head, challenge),
-            #[cfg(feature = "http2")]
-            Self::FromConnect(challenge) => with_key(head, challenge),
-            #[cfg(feature = "http2")]
-            Self::ToConnect(_) | Self::Connect => {
-                let mut head = head.with_connect();
-                head.headers_mut().remove(SEC_WEBSOCKET_KEY);
-                head
-            }
+    /// Asks the destination for the switch. What the handshake consists of is said whatever else is done to a head.
+    #[cold]
+    pub(crate) fn ask(&self, head: &mut Vec<u8>) {
+        remove_lines(head, &["connection", "upgrade"]);
+        if self.challenge.is_some() {
+            remove_lines(head, &["sec-websocket-key", "sec-websocket-version"]);
+        }
+        head.truncate(head.len() - 2);
+        let mut write = |name: &str, value: &HeaderValue| {
+            head.extend_from_slice(name.as_bytes());
+            head.extend_from_slice(b": ");
+            head.extend_from_slice(value.as_bytes());
+            head.extend_from_slice(b"\r\n");
         };
-        let headers = head.headers_mut();
-        headers.insert(SEC_WEBSOCKET_VERSION, websocket::VERSION);
-        head
-    }
-
-    /// Returns true if the destination agrees to the switch, when it answers with `status`.
-    pub(crate) fn is_agreed(&self, status: StatusCode) -> bool {
-        match self.protocols() {
-            None => false,
-            // RFC 8441 section 5.
-            Some(Protocols::Http2) => status.is_success(),
-            Some(Protocols::Http1 | Protocols::Either) => status == StatusCode::SWITCHING_PROTOCOLS,
+        write("Connection", &HeaderValue::from_static("upgrade"));
+        write("Upgrade", &self.protocol);
+        if let Some(challenge) = &self.challenge {
+            write("Sec-WebSocket-Key", &challenge.key);
+            write("Sec-WebSocket-Version", &websocket::VERSION);
         }
+        head.extend_from_slice(b"\r\n");
     }
 
     /// Returns true if `status`, with which the destination does not agree, would tell the client that it does:
     /// whoever asks with CONNECT takes any 2xx for a tunnel (RFC 8441 section 5).
-    #[cfg(feature = "http2")]
     pub(crate) fn is_mistakable(&self, status: StatusCode) -> bool {
-        matches!(self, Self::FromConnect(_)) && status.is_success()
+        self.is_connect && status.is_success()
     }
 
-    /// Checks what the destination agrees to, and gives the client's side.
+    /// Checks what the destination agrees to. `is_stream`: it has agreed on a stream of HTTP/2, where no proof is.
     ///
     /// # Errors
     ///
     /// It agrees to something else.
-    pub(crate) fn agree(
+    pub(crate) fn check(
         &self,
-        upgrade: Upgrade,
         headers: &mut HeaderMap,
-    ) -> Result<upgrade::UpgradedClient, ForwardError> {
-        match self {
-            Self::Upgrade(asked) => {
-                let agreed = headers.get(UPGRADE);
-                let is_asked =
-                    |agreed: &HeaderValue| agreed.as_bytes().eq_ignore_ascii_case(asked.as_bytes());
-                if !agreed.is_some_and(is_asked) {
-                    return Err(ForwardError::new(
+        is_stream: bool,
+    ) -> Result<(), ForwardError> {
+        match &self.challenge {
+            _ if is_stream => Ok(()),
+            Some(challenge) => challenge.check(headers),
+            None => {
+                let agreed = headers.get(UPGRADE).map(HeaderValue::as_bytes);
+                let asked = self.protocol.as_bytes();
+                match agreed.is_some_and(|agreed| agreed.eq_ignore_ascii_case(asked)) {
+                    true => Ok(()),
+                    false => Err(ForwardError::new(
                         ForwardErrorKind::ResponseHeaders,
                         StatusCode::BAD_GATEWAY,
-                    ));
+                    )),
                 }
             }
-            Self::WebSocket(challenge) => challenge.check(headers)?,
-            #[cfg(feature = "http2")]
-            Self::FromConnect(challenge) => challenge.check(headers)?,
-            _ => {}
         }
-        Ok(upgrade.into_client())
     }
 
     /// Tells the client that the protocol is switched.
-    pub(crate) fn announce(&self, head: &mut response::Parts) {
-        let upgraded = |head: &mut response::Parts, protocol| {
-            head.status = StatusCode::SWITCHING_PROTOCOLS;
-            head.headers
-                .insert(CONNECTION, HeaderValue::from_static("upgrade"));
-            head.headers.insert(UPGRADE, protocol);
-        };
-        let proven = |head: &mut response::Parts, challenge: &Challenge| {
-            upgraded(head, websocket::PROTOCOL);
-            let proof = challenge.proof.clone();
-            head.headers.insert(SEC_WEBSOCKET_ACCEPT, proof);
-        };
-        match self {
-            Self::None => {}
-            Self::Upgrade(protocol) => upgraded(head, protocol.clone()),
-            Self::WebSocket(challenge) => proven(head, challenge),
-            #[cfg(feature = "http2")]
-            Self::ToConnect(challenge) => proven(head, challenge),
+    pub(crate) fn announce(&self, head: &mut Response<()>) {
+        head.headers_mut().remove(SEC_WEBSOCKET_ACCEPT);
+        if self.is_connect {
             // RFC 8441 section 5.
-            #[cfg(feature = "http2")]
-            Self::FromConnect(_) | Self::Connect => head.status = StatusCode::OK,
+            *head.status_mut() = StatusCode::OK;
+            return;
+        }
+        *head.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = head.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, self.protocol.clone());
+        if let Some(challenge) = &self.challenge {
+            headers.insert(SEC_WEBSOCKET_ACCEPT, challenge.proof.clone());
         }
     }
-}
-
-fn with_key(head: OutgoingHead, challenge: &Challenge) -> OutgoingHead {
-    let mut head = head.with_upgrade(websocket::PROTOCOL);
-    let key = challenge.key.clone();
-    head.headers_mut().insert(SEC_WEBSOCKET_KEY, key);
-    head
 }

@@ -12,9 +12,8 @@ use tracing::debug;
 
 use super::exchange_plan::ExchangePlan;
 use super::filtering::AppliedFilters;
-use super::pipeline::{Rest, Routed, finish};
+use super::pipeline::{Routed, finish};
 use super::plan;
-use super::recycled::{self, Kind};
 use super::response as answer;
 use super::service::ResponseFuture;
 use super::upgrade::Upgrade;
@@ -241,50 +240,24 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
         head = HttpHead::new(&parts);
     }
     let classes = head.classes();
-    let is_empty = body.is_end_stream();
-    let open = |context: &RouteContext, parts: &Parts| {
-        let (attempts, metrics) = (context.attempts(), context.service().shared().metrics());
-        ExchangeRecorder::of_attempt(attempts, metrics, &parts.method, parts.version)
-    };
-    let Some(upgrade) = upgrade else {
-        let (service, generation) = (context.service(), context.generation());
-        let route = (context.index(), context.assigned());
-        let rejected = match ExchangePlan::of(service, generation, route, &head, is_empty) {
-            Ok(plan) => {
-                let origin = context.into_origin();
-                return RouteFuture::exchange(plan.begin(origin, parts, body));
-            }
-            Err(rejected) => rejected,
-        };
-        return RouteFuture::unfailing(move || async move {
-            let recorder = open(&context, &parts);
+    let route = (context.index(), context.assigned());
+    let asked = (body.is_end_stream(), upgrade);
+    match ExchangePlan::of(context.service(), context.generation(), route, &head, asked) {
+        Ok(plan) => {
+            let origin = context.into_origin();
+            RouteFuture::exchange(plan.begin(origin, parts, body))
+        }
+        Err(rejected) => RouteFuture::unfailing(move || async move {
+            let (attempts, metrics) = (context.attempts(), context.service().shared().metrics());
+            let recorder =
+                ExchangeRecorder::of_attempt(attempts, metrics, &parts.method, parts.version);
             let head = HttpHead::of_classes(&parts, classes);
             let routed = Routed {
-                service: context.service(),
                 generation: context.generation(),
                 index: context.index(),
-                assigned: context.assigned(),
                 head: &head,
-                started: context.started(),
             };
             routed.reject(rejected, &mut AppliedFilters::default(), recorder)
-        });
-    };
-    RouteFuture::unfailing(move || async move {
-        let recorder = open(&context, &parts);
-        let head = HttpHead::of_classes(&parts, classes);
-        let routed = Routed {
-            service: context.service(),
-            generation: context.generation(),
-            index: context.index(),
-            assigned: context.assigned(),
-            head: &head,
-            started: context.started(),
-        };
-        let response = routed
-            .respond(Rest::Switch(upgrade, is_empty), recorder)
-            .await;
-        recycled::release(Kind::Request, parts.headers, parts.extensions);
-        response
-    })
+        }),
+    }
 }

@@ -7,8 +7,8 @@
 //! client ◀─ layers ◀─ body, streamed and counted ◀─ head, changed ◀─ filters ◀─ response
 //! ```
 //!
-//! Requests to destinations of HTTP/1.1 take the exchange that clients of the server take as well. What it leaves
-//! takes the typed path: HTTP/2 to destinations, switches of protocols, `Expect`.
+//! Requests of the tower service take the exchange that clients of the server take as well. What is rejected before it gets
+//! a local reply.
 //!
 //! # What is tried twice
 //!
@@ -26,8 +26,8 @@
 //!
 //! # Limits
 //!
-//! Nothing is buffered beyond what a connection reads at a time. A response head may have 64 KiB and,
-//! in HTTP/1.1, 1,000 fields. Interim responses (1xx) are not passed on here, but for `100 Continue`,
+//! Nothing is buffered beyond what a connection reads at a time. A response head may have 64 KiB and
+//! 1,000 fields. Interim responses (1xx) are not passed on here, but for `100 Continue`,
 //! which is asked for and waited for: the client's body is not read before the destination wants it;
 //! more than 16 of them before the final one are 502. Trailers of a client are sent on wherever its
 //! body is: in HTTP/1.1 that is in chunks, and a body whose length was told has none (RFC 9110 section
@@ -41,7 +41,6 @@
 //! nobody polls cannot look at a clock. The server of this crate gives it up by its own data rate or,
 //! where it asks for none, by the activity timeout.
 
-mod answered;
 mod body_frames;
 mod downstream;
 pub(crate) mod exchange;
@@ -57,8 +56,9 @@ mod request;
 pub(crate) mod response;
 mod route_context;
 mod same_name;
-mod send;
 mod service;
+mod service_download;
+mod switch;
 #[cfg(test)]
 mod tests;
 pub(crate) mod typed;
@@ -71,8 +71,6 @@ pub(crate) use self::reply::reply;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::request::body_kind_of;
 pub(crate) use self::request::{BodyKind, OutgoingHead};
-#[cfg(test)]
-pub(crate) use self::response::pass_on;
 pub use self::route_context::RouteContext;
 pub use self::service::ResponseFuture;
 pub use crate::response::{BodyEnd, BodyError, ExchangeInfo};

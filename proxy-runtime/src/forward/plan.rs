@@ -185,7 +185,10 @@ pub(crate) fn check_head(
     // As in the server: there is no switch where a body is.
     let wish = Wish::of(parts).filter(|_| is_empty);
     validate(head, wish.as_ref(), limit, is_empty)?;
-    Handshake::new(wish.as_ref(), headers, upstream).map(drop)
+    match &wish {
+        Some(wish) => Handshake::new(wish, headers, upstream).map(drop),
+        None => Ok(()),
+    }
 }
 
 fn client_error(status: StatusCode) -> ForwardError {

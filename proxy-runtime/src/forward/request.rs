@@ -1,13 +1,10 @@
 //! The request to a destination.
 
-use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderValue, TE, UPGRADE,
-};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderValue, TE};
 use http::uri::{Authority, PathAndQuery, Scheme as UriScheme};
 use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
 use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, DestinationAddress, Route, Scheme};
-use proxy_model::config::HttpVersion;
 use proxy_model::matching::RouteValues;
 use proxy_model::transform::{HeaderCopy, RequestTarget, Transforms, path_and_query};
 
@@ -31,12 +28,6 @@ pub(crate) struct OutgoingHead {
     scheme: Scheme,
     authority: HeaderValue,
     headers: HeaderMap,
-    /// The protocol to switch to.
-    upgrade: Option<HeaderValue>,
-    /// Whether the switch is to be asked for with CONNECT (RFC 8441).
-    #[cfg(feature = "http2")]
-    is_connect: bool,
-    is_http10: bool,
 }
 
 /// What the body of a request is said to be.
@@ -93,33 +84,7 @@ impl OutgoingHead {
             scheme: destination.address().scheme(),
             authority,
             headers,
-            upgrade: None,
-            #[cfg(feature = "http2")]
-            is_connect: false,
-            is_http10: false,
         })
-    }
-
-    /// Asks for a switch to another protocol, which is possible in HTTP/1.1 only.
-    #[must_use]
-    pub(crate) fn with_upgrade(mut self, protocol: HeaderValue) -> Self {
-        self.upgrade = Some(protocol);
-        self
-    }
-
-    /// Asks for a WebSocket, which is done with CONNECT in HTTP/2.
-    #[cfg(feature = "http2")]
-    #[must_use]
-    pub(crate) fn with_connect(mut self) -> Self {
-        self.is_connect = true;
-        self
-    }
-
-    /// Sends it in the version that the cluster asks for, as far as that is a matter of the head.
-    #[must_use]
-    pub(crate) fn in_version(mut self, version: HttpVersion) -> Self {
-        self.is_http10 = version == HttpVersion::Http10;
-        self
     }
 
     /// Adds the member of the guard against loops, if there is one, after everything that routes say.
@@ -129,11 +94,6 @@ impl OutgoingHead {
             append(&mut self.headers, &CDN_LOOP, guard.member().clone());
         }
         self
-    }
-
-    /// Changes headers after everything else.
-    pub(crate) fn headers_mut(&mut self) -> &mut HeaderMap {
-        &mut self.headers
     }
 
     /// The request as it is sent over a connection.
@@ -155,11 +115,6 @@ impl OutgoingHead {
             }
             BodyKind::Stream => {
                 self.headers.remove(CONTENT_LENGTH);
-                if !http2 && self.is_http10 {
-                    return Err(invalid(
-                        "a body of unknown length cannot be sent in HTTP/1.0",
-                    ));
-                }
                 if !http2 {
                     // By this the connection knows that there is a body.
                     self.headers.insert(
@@ -177,29 +132,13 @@ impl OutgoingHead {
             }
             *request.uri_mut() = self.absolute_uri()?;
             *request.version_mut() = Version::HTTP_2;
-            #[cfg(feature = "http2")]
-            if self.is_connect {
-                self.method = Method::CONNECT;
-                let websocket = h2::ext::Protocol::from_static("websocket");
-                request.extensions_mut().insert(websocket);
-            }
         } else {
             self.headers.insert(HOST, self.authority);
-            if let Some(protocol) = self.upgrade {
-                self.headers
-                    .insert(CONNECTION, HeaderValue::from_static("upgrade"));
-                self.headers.insert(UPGRADE, protocol);
-            }
             *request.uri_mut() = Uri::from(self.path_and_query);
             if self.headers.contains_key(TE) && !self.headers.contains_key(CONNECTION) {
                 // RFC 9110 section 10.1.4: it is for this connection only, which has to be said.
                 self.headers
                     .insert(CONNECTION, HeaderValue::from_static("TE"));
-            }
-            if self.is_http10 {
-                *request.version_mut() = Version::HTTP_10;
-                self.headers
-                    .insert(CONNECTION, HeaderValue::from_static("keep-alive"));
             }
         }
         *request.method_mut() = self.method;
@@ -360,8 +299,4 @@ fn original_host(head: &HttpHead<'_>, transforms: &Transforms) -> Option<HeaderV
 
 fn creation(error: impl Into<crate::BoxError>) -> ForwardError {
     ForwardError::new(ForwardErrorKind::RequestCreation, StatusCode::BAD_GATEWAY).with_source(error)
-}
-
-fn invalid(reason: &'static str) -> ForwardError {
-    creation(reason)
 }

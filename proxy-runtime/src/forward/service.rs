@@ -61,6 +61,7 @@ enum ServiceState {
     /// Nobody has to be asked. Taken when it is given out.
     Known(Option<Box<Response<ProxyBody>>>),
     Exchange(Exchange),
+    /// The policies of a route have been asked.
     Awaited(PooledFuture<Response<ProxyBody>>),
     /// The layers of a route have been asked.
     Layered(Layered),

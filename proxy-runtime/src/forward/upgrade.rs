@@ -4,8 +4,8 @@
 //! read as the next request if the destination rejects.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use http::Version;
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
@@ -13,17 +13,16 @@ use http::request::Parts;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
+use tokio::time::Instant;
 use tracing::debug;
 
 use crate::error::ForwardErrorKind;
 use crate::head::headers;
 #[cfg(feature = "http2")]
 use crate::head::is_websocket_connect;
-use crate::observe::targets;
-use crate::progress::IdleTimer;
-use crate::progress::SharedProgress;
-use crate::response::OpenRecorder;
-use crate::upstream::{Lease, Tunnel};
+use crate::observe::{InFlightGuard, targets};
+use crate::progress::{Activity, IdleTimer};
+use crate::upstream::{Http1Connection, Tunnel};
 
 /// Bytes that a tunnel holds at a time, in each direction. The server counts both while a client does not read
 /// (`TUNNEL_BUFFERS`).
@@ -152,73 +151,54 @@ impl Wish {
     }
 }
 
-/// Two sides that have agreed to become a tunnel.
-pub(crate) struct Agreed {
-    pub(crate) client: UpgradedClient,
-    pub(crate) destination: Tunnel,
-    /// The destination's connection, of which the tunnel may be but one stream.
-    pub(crate) lease: Lease,
-    pub(crate) progress: Arc<SharedProgress>,
-}
-
-impl Agreed {
+impl UpgradedClient {
     /// Carries bytes both ways until both sides have said that they are done, one of them breaks, or nothing has come
-    /// from either for the cluster's activity timeout.
+    /// from either for `timeout`.
     ///
-    /// Dropped, it closes both sides.
-    pub(crate) async fn carry(self, recorder: OpenRecorder) {
-        let Self {
-            client,
-            destination,
-            lease,
-            progress,
-        } = self;
+    /// Dropped, it closes the client's side.
+    pub(crate) async fn carry(
+        self,
+        connection: &mut Http1Connection,
+        flight: &InFlightGuard,
+        timeout: Duration,
+    ) -> Result<(), ForwardErrorKind> {
+        let activity = Activity::new(timeout, Instant::now());
         let mut idle = IdleTimer::default();
         let carried = async {
-            let client = client
+            let client = self
                 .upgraded()
                 .await
                 .ok_or(ForwardErrorKind::UpgradeRequestClient)?;
-            carry(client, destination, &progress).await
+            carry(client, connection, flight, &activity).await
         };
-        let ended = tokio::select! {
+        tokio::select! {
             biased;
             carried = carried => carried,
-            () = std::future::poll_fn(|cx| idle.poll_expired(cx, &progress.activity)) => {
+            () = std::future::poll_fn(|cx| idle.poll_expired(cx, &activity)) => {
                 Err(ForwardErrorKind::UpgradeActivityTimeout)
             }
-        };
-        if let Err(kind) = ended {
-            debug!(
-                target: targets::REQUEST,
-                destination = %progress.in_flight().id(),
-                error = kind.as_str(),
-                "the tunnel broke",
-            );
         }
-        drop(lease);
-        recorder.end(ended.err());
     }
 }
 
 async fn carry(
     client: Box<dyn TunnelSide>,
-    destination: impl AsyncRead + AsyncWrite,
-    progress: &SharedProgress,
+    connection: &mut Http1Connection,
+    flight: &InFlightGuard,
+    activity: &Activity,
 ) -> Result<(), ForwardErrorKind> {
-    progress.activity.touch();
-    let metrics = progress.in_flight().metrics();
+    activity.touch();
     let (client_reader, client_writer) = split(client);
-    let (destination_reader, destination_writer) = split(destination);
+    let (destination_reader, destination_writer) = split(Tunnel::new(connection));
     let up = Direction {
-        progress,
-        count: &|bytes| metrics.sent(bytes),
+        activity,
+        count: &|bytes| flight.sent(bytes),
         read: ForwardErrorKind::UpgradeRequestClient,
         write: ForwardErrorKind::UpgradeRequestDestination,
     };
     let down = Direction {
-        progress,
-        count: &|bytes| metrics.received(bytes),
+        activity,
+        count: &|bytes| flight.received(bytes),
         read: ForwardErrorKind::UpgradeResponseDestination,
         write: ForwardErrorKind::UpgradeResponseClient,
     };
@@ -241,7 +221,7 @@ async fn carry(
 
 /// One direction of a tunnel.
 struct Direction<'a> {
-    progress: &'a SharedProgress,
+    activity: &'a Activity,
     count: &'a (dyn Fn(u64) + Sync),
     /// What it means that reading fails.
     read: ForwardErrorKind,
@@ -267,7 +247,7 @@ impl Direction<'_> {
                 let _ = to.shutdown().await;
                 return Ok(());
             }
-            self.progress.activity.touch();
+            self.activity.touch();
             (self.count)(length as u64);
             let written = async {
                 to.write_all(&buffer[..length]).await?;
@@ -276,7 +256,7 @@ impl Direction<'_> {
             written
                 .await
                 .map_err(|error| self.failed(self.write, &error))?;
-            self.progress.activity.touch();
+            self.activity.touch();
         }
     }
 

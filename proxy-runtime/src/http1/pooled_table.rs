@@ -35,6 +35,7 @@ impl PooledTable {
 
     /// Returns true if a table was acquired.
     #[inline]
+    #[cfg(test)]
     pub(crate) fn is_lent(&self) -> bool {
         self.0.is_some()
     }

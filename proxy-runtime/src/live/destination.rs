@@ -1,8 +1,6 @@
 //! The live state of one destination.
 
-use std::fmt;
 use std::hash::Hasher;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -193,36 +191,5 @@ impl DestinationState {
     /// The traffic of the last minute.
     pub(crate) fn traffic(&self) -> &Traffic {
         &self.traffic
-    }
-}
-
-/// A request in flight at a destination. Dropping it ends the count.
-#[must_use = "dropped at once, it counts nothing"]
-pub(crate) struct InFlight {
-    destination: Arc<DestinationState>,
-    _guard: InFlightGuard,
-}
-
-impl InFlight {
-    /// `guard` must be of `destination`.
-    pub(crate) fn new(destination: Arc<DestinationState>, guard: InFlightGuard) -> Self {
-        Self {
-            destination,
-            _guard: guard,
-        }
-    }
-}
-
-impl Deref for InFlight {
-    type Target = DestinationState;
-
-    fn deref(&self) -> &DestinationState {
-        &self.destination
-    }
-}
-
-impl fmt::Debug for InFlight {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("InFlight").field(&self.id).finish()
     }
 }

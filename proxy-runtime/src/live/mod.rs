@@ -13,6 +13,6 @@ pub use self::assessment::Ineligible;
 pub(crate) use self::assessment::{Assessment, assess};
 pub(crate) use self::available::Available;
 pub(crate) use self::cluster::{ClientKey, ClusterLive};
-pub(crate) use self::destination::{DestinationKey, DestinationState, InFlight, KeyHasher};
+pub(crate) use self::destination::{DestinationKey, DestinationState, KeyHasher};
 pub(crate) use self::faults::{AvailabilityRule, Faults};
 pub(crate) use self::passive::PassiveRule;

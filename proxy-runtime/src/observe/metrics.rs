@@ -197,18 +197,6 @@ impl DestinationMetrics {
         self.exchanges.here().requests.increment();
     }
 
-    /// Counts bytes of request bodies.
-    #[inline]
-    pub(crate) fn sent(&self, bytes: u64) {
-        self.exchanges.here().bytes_sent.add(bytes);
-    }
-
-    /// Counts bytes of response bodies.
-    #[inline]
-    pub(crate) fn received(&self, bytes: u64) {
-        self.exchanges.here().bytes_received.add(bytes);
-    }
-
     /// Counts the head of a response; `latency` is the time since the pick.
     pub(crate) fn responded(&self, status: StatusCode, latency: impl Into<Sample>) {
         self.exchanges.here().responded(status, latency.into());

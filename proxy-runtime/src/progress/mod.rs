@@ -19,7 +19,6 @@ mod pace;
     expect(dead_code, reason = "for the clients of a server")
 )]
 mod read_timeout;
-mod shared_progress;
 mod timeout;
 
 pub(crate) use self::client_read_limit::ClientReadLimit;
@@ -31,5 +30,4 @@ pub(crate) use self::deadlines::{Deadlines, after, within};
 pub(crate) use self::end::{End, Stage};
 pub(crate) use self::pace::Pace;
 pub(crate) use self::read_timeout::ClientReadTimeout;
-pub(crate) use self::shared_progress::SharedProgress;
-pub(crate) use self::timeout::{Activity, HeadTimer, IdleTimer, Timer};
+pub(crate) use self::timeout::{Activity, IdleTimer, Timer};

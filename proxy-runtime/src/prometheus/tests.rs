@@ -34,7 +34,7 @@ fn what_was_counted_is_exposed() {
             .update(|record| record.health = Health::Unhealthy);
         cluster.live().health_changed();
         a.metrics().requested();
-        a.metrics().sent(12);
+        a.enter().sent(12);
         a.metrics()
             .responded(StatusCode::OK, Duration::from_millis(3));
         a.enter()

@@ -1,4 +1,4 @@
-//! The end of a response on the typed path: whoever serves the client polls it, and by dropping it closes the accounts.
+//! The end of a response of the tower service: whoever serves the client polls it, and by dropping it closes the accounts.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -11,8 +11,8 @@ use http_body_util::BodyExt;
 
 use crate::BoxError;
 use crate::error::{ForwardError, ForwardErrorKind};
+use crate::response::ExchangeBody;
 use crate::response::OpenRecorder;
-use crate::response::{ExchangeBody, ResponseDownload};
 
 /// The body of a response on its way to the client.
 ///
@@ -34,7 +34,6 @@ type Hook = Box<dyn FnOnce(BodyEnd) + Send>;
 enum BodySource {
     Empty,
     Text(Bytes),
-    Destination(Box<ResponseDownload>),
     Exchange(ExchangeBody),
     /// What a layer made.
     Mapped(Pin<Box<dyn Body<Data = Bytes, Error = ForwardErrorKind> + Send>>),
@@ -82,10 +81,6 @@ impl ProxyBody {
                 Bytes::new()
             }
         }
-    }
-
-    pub(crate) fn download(download: Box<ResponseDownload>) -> Self {
-        Self::from_source(BodySource::Destination(download))
     }
 
     pub(crate) fn exchange(body: ExchangeBody) -> Self {
@@ -167,7 +162,6 @@ impl Body for ProxyBody {
                 this.source = BodySource::Empty;
                 Some(Ok(Frame::data(text)))
             }
-            BodySource::Destination(download) => ready!(download.poll_frame(cx)),
             BodySource::Exchange(body) => ready!(body.poll_frame(cx)),
             BodySource::Mapped(body) => ready!(body.as_mut().poll_frame(cx)),
             BodySource::Failed(kind) => {
@@ -201,7 +195,6 @@ impl Body for ProxyBody {
         match &self.source {
             BodySource::Empty => true,
             BodySource::Text(_) | BodySource::Failed(_) => false,
-            BodySource::Destination(download) => download.has_ended(),
             BodySource::Exchange(body) => body.has_ended(),
             BodySource::Mapped(body) => body.is_end_stream(),
         }
@@ -211,7 +204,6 @@ impl Body for ProxyBody {
         match &self.source {
             BodySource::Empty => SizeHint::with_exact(0),
             BodySource::Text(text) => SizeHint::with_exact(text.len() as u64),
-            BodySource::Destination(download) => download.size_hint(),
             BodySource::Exchange(body) => body.size_hint(),
             BodySource::Mapped(body) => body.size_hint(),
             BodySource::Failed(_) => SizeHint::default(),
@@ -224,7 +216,6 @@ impl Drop for ProxyBody {
     fn drop(&mut self) {
         let error = match self.source {
             BodySource::Failed(kind) => Some(kind),
-            BodySource::Destination(ref download) if download.is_whole() => None,
             BodySource::Exchange(ref body) if body.is_whole() => None,
             _ if self.is_end_stream() => None,
             _ => Some(ForwardErrorKind::ResponseBodyCanceled),

@@ -65,6 +65,12 @@ impl Future for Exchange {
             };
         };
         let mut part = slot.take_rest();
+        if part.is_tunnel {
+            // A task of its own carries the tunnel when the client has got the response.
+            tokio::spawn(this.future.take());
+            this.slot = None;
+            return Poll::Ready(head.map(|()| ProxyBody::empty()));
+        }
         let is_whole = has_ended && part.end == Some(Ok(())) && part.trailers.is_none();
         let mut body = match part.data.take() {
             None if is_whole => ProxyBody::empty(),

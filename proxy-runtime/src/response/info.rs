@@ -28,10 +28,6 @@ pub struct ExchangeInfo {
     /// The time from the pick of the destination to the head of its response.
     pub time_to_head: Option<Duration>,
     /// What the server is told of a client that takes nothing.
-    #[cfg_attr(
-        not(feature = "server"),
-        expect(dead_code, reason = "for the clients of a server")
-    )]
     pub(crate) read_timeout: Option<ClientReadLimit>,
 }
 

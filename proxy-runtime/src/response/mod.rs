@@ -2,7 +2,6 @@
 
 mod attempts;
 mod body;
-mod download;
 mod exchange;
 mod info;
 mod open_recorder;
@@ -12,7 +11,6 @@ mod trailer_rules;
 
 pub(crate) use self::attempts::LayerAttempts;
 pub use self::body::{BodyEnd, BodyError, ProxyBody};
-pub(crate) use self::download::ResponseDownload;
 pub(crate) use self::exchange::{Exchange, ExchangeBody};
 pub use self::info::ExchangeInfo;
 pub(crate) use self::open_recorder::OpenRecorder;

@@ -1,8 +1,6 @@
 //! Counts what becomes of a request.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::{Method, StatusCode, Version};
 use proxy_model::{ClusterId, RouteId};
@@ -10,12 +8,11 @@ use tokio::time::Instant;
 
 use crate::cluster::ClusterState;
 use crate::error::{Cause, ForwardErrorKind};
-use crate::exchange::{Count, Ledger, RequestMetrics};
+use crate::exchange::{Count, RequestMetrics};
 use crate::live::{ClusterLive, DestinationState, PassiveRule};
 use crate::observe::{
     ClusterMetrics, ErrorCounters, Labels, ProxyMetrics, RouteMetrics, Sample, SplitGuard,
 };
-use crate::progress::ClientReadLimit;
 use crate::response::ExchangeInfo;
 use crate::response::LayerAttempts;
 use crate::response::OpenRecorder;
@@ -30,10 +27,7 @@ use crate::response::OpenRecorder;
 pub(crate) struct ExchangeRecorder {
     request_metrics: Owned,
     count: Count,
-    upstream: Option<SocketAddr>,
-    time_to_head: Option<Duration>,
     reply: Option<Cause>,
-    read_timeout: Option<ClientReadLimit>,
     /// None for an attempt, which is part of a request that is counted.
     _active: Option<SplitGuard>,
 }
@@ -44,9 +38,6 @@ struct Owned {
     /// None of a request that no route takes, and of an attempt, which does not count for the route.
     route: Option<(RouteId, Arc<RouteMetrics>)>,
     cluster: Option<(ClusterId, Arc<ClusterLive>)>,
-    destination: Option<Arc<DestinationState>>,
-    /// The passive check of the cluster, if it is enabled.
-    passive: Option<Arc<PassiveRule>>,
     layers: Layers,
 }
 
@@ -68,11 +59,11 @@ impl RequestMetrics for Owned {
     }
 
     fn destination(&self) -> Option<&DestinationState> {
-        self.destination.as_deref()
+        None
     }
 
     fn passive(&self) -> Option<&PassiveRule> {
-        self.passive.as_deref()
+        None
     }
 
     fn errors(&self) -> &ErrorCounters {
@@ -104,7 +95,6 @@ enum Layers {
     /// It is of an attempt of a layer to have a request answered.
     Attempt {
         of: Arc<LayerAttempts>,
-        is_tunnel: bool,
     },
 }
 
@@ -131,10 +121,7 @@ impl ExchangeRecorder {
         version: Version,
     ) -> OpenRecorder {
         of.begin();
-        let attempt = Layers::Attempt {
-            of: Arc::clone(of),
-            is_tunnel: false,
-        };
+        let attempt = Layers::Attempt { of: Arc::clone(of) };
         let mut recorder = Self::with(proxy, method, version, None, attempt);
         of.link_trace(&mut recorder.count);
         recorder
@@ -152,15 +139,10 @@ impl ExchangeRecorder {
                 proxy: Arc::clone(proxy),
                 route: None,
                 cluster: None,
-                destination: None,
-                passive: None,
                 layers,
             },
             count: Count::new(method, version, Instant::now()),
-            upstream: None,
-            time_to_head: None,
             reply: None,
-            read_timeout: None,
             _active: active,
         })
     }
@@ -201,45 +183,9 @@ impl ExchangeRecorder {
         }
     }
 
-    /// The response begins a tunnel.
-    pub(crate) fn tunnels(&mut self) {
-        if let Layers::Attempt { of, is_tunnel } = &mut self.request_metrics.layers {
-            *is_tunnel = true;
-            of.begin_tunnel();
-        }
-    }
-
     /// The request is for this cluster.
     pub(crate) fn assigned(&mut self, id: &ClusterId, state: &ClusterState) {
         self.request_metrics.cluster = Some((id.clone(), Arc::clone(state.live())));
-        self.request_metrics.passive = state.passive().cloned();
-    }
-
-    /// The request goes to this destination.
-    pub(crate) fn sent_to(&mut self, destination: &Arc<DestinationState>) {
-        destination.metrics().requested();
-        self.count.sent_to(destination);
-        self.request_metrics.destination = Some(Arc::clone(destination));
-    }
-
-    /// It was picked then.
-    pub(crate) fn picked_at(&mut self, now: Instant) {
-        self.count.picked_at(now);
-    }
-
-    /// The destination, which has this address, has begun its response.
-    pub(crate) fn answered(&mut self, status: StatusCode, now: Instant, peer: Option<SocketAddr>) {
-        self.upstream = peer;
-        self.time_to_head = Some(now.saturating_duration_since(self.count.picked()));
-        let elapsed = self.count.answered(&self.request_metrics, status, now);
-        if let Some(destination) = &self.request_metrics.destination {
-            destination.metrics().responded(status, elapsed);
-        }
-    }
-
-    /// How long the client may take nothing of the response.
-    pub(crate) fn limit_client_read(&mut self, limit: ClientReadLimit) {
-        self.read_timeout = Some(limit);
     }
 
     /// What the client is told.
@@ -271,12 +217,12 @@ impl ExchangeRecorder {
         let info = ExchangeInfo {
             route,
             cluster: self.request_metrics.cluster().map(|(id, _)| id.clone()),
-            destination: self.request_metrics.destination().map(|d| d.id().clone()),
-            upstream: self.upstream,
+            destination: None,
+            upstream: None,
             error,
             reply: self.reply,
-            time_to_head: self.time_to_head,
-            read_timeout: self.read_timeout.clone(),
+            time_to_head: None,
+            read_timeout: None,
         };
         if let Layers::Attempt { of, .. } = &self.request_metrics.layers {
             of.note(info.clone());
@@ -297,10 +243,6 @@ impl ExchangeRecorder {
         self.count
             .end(&self.request_metrics, error, Instant::now(), None);
         match &mut self.request_metrics.layers {
-            Layers::Attempt {
-                of,
-                is_tunnel: true,
-            } => of.end_tunnel(error),
             Layers::Around { attempt, .. } => {
                 if let Some((attempt, earlier)) = attempt.take() {
                     attempt.end(earlier.or(error));
@@ -321,17 +263,6 @@ impl ExchangeRecorder {
                 kind == ForwardErrorKind::Extension || attempts.is_empty()
             }
         }
-    }
-}
-
-impl<'a> Ledger<'a> for ExchangeRecorder {
-    fn failed(&mut self, kind: ForwardErrorKind) {
-        self.count.attempt_failed(&self.request_metrics, kind);
-    }
-
-    fn moved_to(&mut self, destination: &'a Arc<DestinationState>) {
-        self.sent_to(destination);
-        self.picked_at(Instant::now());
     }
 }
 

@@ -36,6 +36,8 @@ struct SlotContent {
     /// The information for logs, until the head is there.
     info: Option<Box<ExchangeInfo>>,
     end: Option<Result<(), ForwardErrorKind>>,
+    /// True if the head begins a tunnel.
+    is_tunnel: bool,
     /// The time at which the exchange must be polled, if it is not sooner.
     due: Option<Instant>,
     /// Values that the body of the response holds.
@@ -95,6 +97,11 @@ impl ResponseSlot {
         self.0.lock().end.get_or_insert(end);
     }
 
+    /// Records that the head, which follows, begins a tunnel.
+    pub(crate) fn begin_tunnel(&self) {
+        self.0.lock().is_tunnel = true;
+    }
+
     /// Asks for a poll of the exchange at `due`.
     pub(crate) fn wake_at(&self, due: Instant) {
         self.0.lock().due = Some(due);
@@ -124,6 +131,7 @@ impl ResponseSlot {
             data: content.data.take(),
             trailers: content.trailers.take(),
             end: content.end,
+            is_tunnel: content.is_tunnel,
         }
     }
 }
@@ -134,4 +142,5 @@ pub(super) struct Taken {
     pub(super) data: Option<Bytes>,
     pub(super) trailers: Option<Box<HeaderMap>>,
     pub(super) end: Option<Result<(), ForwardErrorKind>>,
+    pub(super) is_tunnel: bool,
 }

@@ -15,7 +15,7 @@ use crate::extensions::RouteExtensions;
 use crate::http1::{ClassSet, FieldClass};
 use crate::observe::RouteMetrics;
 use crate::support::{RouteRejection, rejection};
-use crate::transform::{CompiledTransforms, LoopGuard, TrailerPlan, guards};
+use crate::transform::{CompiledTransforms, LoopGuard, guards};
 
 /// The state of one route in one generation.
 #[derive(Debug)]
@@ -123,11 +123,6 @@ impl RouteState {
     #[inline]
     pub(crate) fn is_raw(&self) -> bool {
         self.is_raw
-    }
-
-    /// Changes of response trailers, if there are any.
-    pub(crate) fn trailers(&self) -> Option<&Arc<TrailerPlan>> {
-        self.plan.trailers.as_ref()
     }
 
     /// The reason why the route rejects all requests: it requires a protection that the proxy does

@@ -71,7 +71,7 @@ impl Http2Ends {
     }
 }
 
-pub(crate) fn io_error(error: h2::Error) -> io::Error {
+fn io_error(error: h2::Error) -> io::Error {
     match error.is_io() {
         true => error
             .into_io()

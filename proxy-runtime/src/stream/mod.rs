@@ -2,7 +2,7 @@
 //! hold, and complete writes.
 
 mod byte_stream;
-#[cfg(feature = "http2")]
+#[cfg(all(feature = "http2", feature = "server"))]
 mod http2_ends;
 #[cfg(all(target_os = "linux", feature = "server"))]
 mod late_socket;
@@ -15,8 +15,8 @@ mod upgrade;
 mod write;
 
 pub(crate) use self::byte_stream::ByteStream;
-#[cfg(feature = "http2")]
-pub(crate) use self::http2_ends::{Http2Ends, io_error};
+#[cfg(all(feature = "http2", feature = "server"))]
+pub(crate) use self::http2_ends::Http2Ends;
 #[cfg(all(target_os = "linux", feature = "server"))]
 pub(crate) use self::late_socket::LateSocket;
 pub(crate) use self::read_buffer::ReadBuffer;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::StatusCode;
 use proxy_model::RequestHead;
 use proxy_model::compiled::Route;
 use tokio::time::Instant;
@@ -176,19 +176,6 @@ impl RequestTrace {
             head[place..place + now.len()].copy_from_slice(now.as_bytes());
         }
         self.written = self.current();
-    }
-
-    /// The same for a head in `http` types.
-    #[cold]
-    pub(crate) fn readdress_fields(&mut self, fields: &mut HeaderMap) {
-        let Some(value) = fields.get_mut(TRACEPARENT) else {
-            return;
-        };
-        let mut text = value.as_bytes().to_vec();
-        self.readdress(&mut text);
-        if let Ok(changed) = HeaderValue::from_bytes(&text) {
-            *value = changed;
-        }
     }
 
     /// Begins the attempt at a destination.

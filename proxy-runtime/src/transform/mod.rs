@@ -25,6 +25,8 @@ pub(crate) use self::operation::known;
 pub(crate) use self::operation::{RequestOperation, with_slice};
 pub(crate) use self::request::{NoValue, is_imitation, route_host, route_value};
 pub(crate) use self::request::{Outgoing, append, apply_to_request, retain};
-pub(crate) use self::response::{apply_to_own_response, apply_to_response};
+pub(crate) use self::response::apply_to_own_response;
 pub(crate) use self::target::{Invalid, elsewhere, sent_method};
+#[cfg(test)]
+pub(crate) use self::tests::apply_to_response;
 pub(crate) use self::trailers::TrailerPlan;

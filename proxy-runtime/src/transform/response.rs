@@ -4,21 +4,7 @@ use http::{HeaderMap, StatusCode};
 use proxy_model::transform::{HeaderChange, HeaderCopy, ResponseTransform, Transforms};
 
 use super::request::{append, retain};
-use crate::head::HeaderMutations;
 use crate::head::headers;
-
-/// Makes of a destination's response headers those that the client gets. What filters changed comes before what the
-/// route says.
-pub(crate) fn apply_to_response(
-    transforms: &Transforms,
-    status: StatusCode,
-    edits: &HeaderMutations,
-    headers: &mut HeaderMap,
-) {
-    copy(transforms.response_copy(), headers);
-    edits.apply_to(headers);
-    change(transforms.response(), status, headers);
-}
 
 /// Makes the changes to a response that the proxy makes itself, for want of one of a destination.
 pub(crate) fn apply_to_own_response(

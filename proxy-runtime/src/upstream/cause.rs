@@ -3,7 +3,6 @@
 use std::io;
 
 use super::error::{ConnectError, ExchangeError, SendError};
-use super::http1::Http1Error;
 use super::web_proxy::WebProxyError;
 use crate::error::Cause;
 
@@ -92,21 +91,17 @@ pub(crate) fn is_late_rejection(error: &io::Error) -> bool {
 impl ExchangeError {
     /// The cause for logs and metrics, if the error says more than that the connection ended.
     pub(crate) fn cause(&self) -> Option<Cause> {
-        match self {
-            Self::Http1(Http1Error::Read(error) | Http1Error::Write(error))
-                if is_late_rejection(error) =>
-            {
-                Some(Cause::TlsFailed)
-            }
+        match *self {
             #[cfg(feature = "http2")]
-            Self::Http2(error)
+            Self::Http2(ref error)
                 if error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM) =>
             {
                 Some(Cause::StreamRefused)
             }
             #[cfg(feature = "http2")]
             Self::NotAllowed => Some(Cause::StreamRefused),
-            _ => None,
+            #[cfg(feature = "http2")]
+            Self::Http2(_) => None,
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use super::http1::Http1Error;
 use super::web_proxy::WebProxyError;
 use crate::error::is_of_machine;
 use crate::retry::{Came, Sent};
@@ -63,11 +62,9 @@ impl ConnectError {
     }
 }
 
-/// The reason why an exchange over a connection failed.
+/// The reason why an exchange on a stream of HTTP/2 failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExchangeError {
-    #[error(transparent)]
-    Http1(Http1Error),
     #[cfg(feature = "http2")]
     #[error(transparent)]
     Http2(h2::Error),
@@ -79,10 +76,9 @@ pub(crate) enum ExchangeError {
 impl ExchangeError {
     /// Returns true if the destination sent a malformed response.
     pub(crate) fn is_malformed_response(&self) -> bool {
-        match self {
-            Self::Http1(error) => error.is_malformed_response(),
+        match *self {
             #[cfg(feature = "http2")]
-            Self::Http2(error) => error.is_library(),
+            Self::Http2(ref error) => error.is_library(),
             #[cfg(feature = "http2")]
             Self::NotAllowed => false,
         }
@@ -98,15 +94,6 @@ pub(crate) struct SendError {
 }
 
 impl SendError {
-    /// The error for a request that cannot be sent, or a response that is not one to it. No retry is possible.
-    pub(super) fn fatal(error: Http1Error) -> Self {
-        Self {
-            error: ExchangeError::Http1(error),
-            sent: Sent::Something,
-            came: Came::Something,
-        }
-    }
-
     /// The error for a request on an HTTP/2 connection that accepts none. If something was `sent`, the destination may
     /// have processed the request.
     #[cfg(feature = "http2")]

@@ -4,22 +4,15 @@ use std::net::SocketAddr;
 #[cfg(feature = "http2")]
 use std::sync::Arc;
 use std::sync::Weak;
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use http::request;
-use http_body::Frame;
 use tokio::time::Instant;
 
-use super::error::{ConnectError, ExchangeError, SendError};
-use super::http1::{Http1Connection, Http1Error, Http1RoundTrip};
+use super::error::ConnectError;
+use super::http1::Http1Connection;
 #[cfg(feature = "http2")]
-use super::http2::{Http2Connection, Http2Io, Http2RoundTrip};
-use super::incoming::IncomingBody;
+use super::http2::{Http2Connection, Http2Io};
 use super::io::UpstreamIo;
-use super::round_trip::{Answer, RoundTrip};
 use super::slot::Slot;
-use super::tunnel::Tunnel;
 use super::web_proxy::AbsoluteForm;
 use crate::retry::Over;
 use crate::transform::Invalid;
@@ -123,17 +116,6 @@ impl Lease {
         }
     }
 
-    /// The destination's address.
-    pub(crate) fn peer(&self) -> Option<SocketAddr> {
-        match &self.held {
-            LeasedConnection::Http1(connection) => {
-                connection.as_ref().map(|connection| connection.peer)
-            }
-            #[cfg(feature = "http2")]
-            LeasedConnection::Http2 { shared, .. } => Some(shared.peer),
-        }
-    }
-
     /// Waits until it is known whether an HTTP/2 connection supports WebSockets by extended CONNECT.
     ///
     /// # Errors
@@ -203,77 +185,6 @@ impl Lease {
             && let Some(pool) = connection.io.pool().and_then(Weak::upgrade)
         {
             pool.put(connection, now);
-        }
-    }
-
-    /// Begins to send a request without a body.
-    ///
-    /// Dropping the round trip and the lease cancels the request: the HTTP/1.1 connection closes, the HTTP/2 stream
-    /// is reset with `CANCEL`.
-    ///
-    /// # Errors
-    ///
-    /// The connection is gone.
-    #[cfg_attr(
-        not(feature = "http2"),
-        expect(clippy::needless_pass_by_value, reason = "HTTP/2 takes it")
-    )]
-    pub(crate) fn begin(&mut self, head: request::Parts) -> Result<RoundTrip, SendError> {
-        match &mut self.held {
-            LeasedConnection::Http1(Some(connection)) => {
-                let round_trip = Http1RoundTrip::of_fields(connection, &head);
-                Ok(RoundTrip::Http1(round_trip))
-            }
-            LeasedConnection::Http1(None) => Err(SendError::fatal(Http1Error::NoResponse)),
-            #[cfg(feature = "http2")]
-            LeasedConnection::Http2 { shared, .. } => {
-                let round_trip = Http2RoundTrip::new(Arc::clone(shared), head);
-                Ok(RoundTrip::Http2(round_trip))
-            }
-        }
-    }
-
-    /// Continues to send a request that was [begun](Self::begin). Ready with the head of the response. Has no timeout.
-    ///
-    /// # Errors
-    ///
-    /// There is no response.
-    pub(crate) fn poll_answer(
-        &mut self,
-        round_trip: &mut RoundTrip,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Answer, SendError>> {
-        round_trip.poll(self.raw(), cx)
-    }
-
-    /// Polls the next frame of the response body.
-    pub(crate) fn poll_frame(
-        &mut self,
-        incoming: &mut IncomingBody,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, ExchangeError>>> {
-        incoming.poll_frame(self.raw(), cx)
-    }
-
-    /// Returns the destination's side of a tunnel after the response with this body; `None` if the response opened
-    /// none.
-    ///
-    /// The tunnel takes the connection of HTTP/1.1. Of HTTP/2 it is one stream, and the lease must be kept as long.
-    pub(crate) fn switch(&mut self, body: IncomingBody) -> Option<Tunnel> {
-        match body {
-            IncomingBody::Http1(body, _) if body.is_tunnel() => self.take().map(Tunnel::Http1),
-            IncomingBody::Http1(..) => None,
-            #[cfg(feature = "http2")]
-            IncomingBody::Http2(body) => body.into_tunnel().map(Tunnel::Http2),
-        }
-    }
-
-    /// Ends the exchange whose response had this body. If the body was read completely, the connection is released.
-    pub(crate) fn finish(self, incoming: &IncomingBody) {
-        if let IncomingBody::Http1(body, true) = incoming
-            && body.has_ended()
-        {
-            self.release(Instant::now());
         }
     }
 

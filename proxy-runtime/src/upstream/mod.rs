@@ -33,7 +33,6 @@ mod group;
 mod http1;
 #[cfg(feature = "http2")]
 mod http2;
-mod incoming;
 mod io;
 mod lease;
 mod once;
@@ -43,7 +42,6 @@ mod pool;
 pub(crate) mod protocol;
 mod queue;
 mod resolve;
-mod round_trip;
 mod slot;
 mod tcp;
 #[cfg(test)]
@@ -65,12 +63,12 @@ pub(crate) use self::connection_request::ConnectionRequest;
 #[cfg(feature = "tls")]
 pub(crate) use self::credentials::OwnCredentials;
 use self::destination::DestinationPool;
-pub(crate) use self::error::{ConnectError, ExchangeError, SendError};
+pub(crate) use self::error::{ConnectError, SendError};
 #[cfg(feature = "server")]
 pub(crate) use self::group::RuntimeGroup;
 pub(crate) use self::http1::Http1Body;
+pub(crate) use self::http1::to_map;
 pub(crate) use self::http1::{Early, Http1Connection, MOST_INTERIM, limits as response_limits};
-pub(crate) use self::incoming::IncomingBody;
 pub(crate) use self::lease::Lease;
 pub(crate) use self::once::OwnRequest;
 #[cfg(feature = "http2")]
@@ -83,7 +81,6 @@ pub(crate) use self::resolve::NameCounts;
 pub(crate) use self::resolve::Unresolved;
 #[cfg(feature = "dns")]
 pub use self::resolve::{DnsLookup, DnsOptions};
-pub(crate) use self::round_trip::{Answer, RoundTrip};
 #[cfg(test)]
 pub(crate) use self::tests::Resetting;
 #[cfg(all(test, feature = "server"))]

@@ -7,71 +7,50 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::http1::Http1Connection;
-#[cfg(feature = "http2")]
-use super::http2::Http2Tunnel;
 
 /// The destination's end of a tunnel. What came with the head of the response comes first.
 #[derive(Debug)]
-pub(crate) enum Tunnel {
-    Http1(Box<Http1Connection>),
-    #[cfg(feature = "http2")]
-    Http2(Http2Tunnel),
+pub(crate) struct Tunnel<'c>(&'c mut Http1Connection);
+
+impl<'c> Tunnel<'c> {
+    /// The tunnel over this connection, from whose input the head of the response was taken.
+    pub(crate) fn new(connection: &'c mut Http1Connection) -> Self {
+        Self(connection)
+    }
 }
 
-impl AsyncRead for Tunnel {
+impl AsyncRead for Tunnel<'_> {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Http1(connection) => {
-                let input = &mut connection.input;
-                if input.is_empty() {
-                    return Pin::new(&mut connection.io).poll_read(cx, buf);
-                }
-                let count = input.filled().len().min(buf.remaining());
-                buf.put_slice(&input.filled()[..count]);
-                input.consume(count);
-                input.rest();
-                Poll::Ready(Ok(()))
-            }
-            #[cfg(feature = "http2")]
-            Self::Http2(upgraded) => Pin::new(upgraded).poll_read(cx, buf),
+        let Http1Connection { io, input, .. } = &mut *self.0;
+        if input.is_empty() {
+            return Pin::new(io).poll_read(cx, buf);
         }
+        let count = input.filled().len().min(buf.remaining());
+        buf.put_slice(&input.filled()[..count]);
+        input.consume(count);
+        input.rest();
+        Poll::Ready(Ok(()))
     }
 }
 
-macro_rules! writer {
-    ($self:ident, $io:ident => $call:expr) => {
-        match $self.get_mut() {
-            Tunnel::Http1(connection) => {
-                let $io = Pin::new(&mut connection.io);
-                $call
-            }
-            #[cfg(feature = "http2")]
-            Tunnel::Http2(upgraded) => {
-                let $io = Pin::new(upgraded);
-                $call
-            }
-        }
-    };
-}
-
-impl AsyncWrite for Tunnel {
+impl AsyncWrite for Tunnel<'_> {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        writer!(self, io => io.poll_write(cx, buf))
+        Pin::new(&mut self.0.io).poll_write(cx, buf)
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        writer!(self, io => io.poll_flush(cx))
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0.io).poll_flush(cx)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        writer!(self, io => io.poll_shutdown(cx))
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0.io).poll_shutdown(cx)
     }
 }

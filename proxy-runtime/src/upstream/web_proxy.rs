@@ -175,6 +175,28 @@ mod tests {
     use proxy_model::Snapshot;
 
     use super::*;
+
+    #[test]
+    fn a_head_in_absolute_form_is_made_and_unmade() {
+        let absolute = AbsoluteForm {
+            prefix: b"http://d.example:81".to_vec(),
+            lines: b"proxy-authorization: Basic eA==\r\n".to_vec(),
+        };
+        for (line, expected) in [
+            ("GET /a?b HTTP/1.1", "GET http://d.example:81/a?b HTTP/1.1"),
+            ("GET / HTTP/1.1", "GET http://d.example:81/ HTTP/1.1"),
+            ("OPTIONS * HTTP/1.1", "OPTIONS http://d.example:81 HTTP/1.1"),
+        ] {
+            let head = format!("{line}\r\nHost: h\r\n\r\n");
+            let mut made = head.clone().into_bytes();
+            absolute.add_to(&mut made);
+            let expected =
+                format!("{expected}\r\nproxy-authorization: Basic eA==\r\nHost: h\r\n\r\n");
+            assert_eq!(String::from_utf8_lossy(&made), expected);
+            absolute.remove_from(&mut made);
+            assert_eq!(String::from_utf8_lossy(&made), head);
+        }
+    }
     use crate::fixtures::snapshot;
 
     fn through(proxy: &str, destination: &str) -> Arc<Snapshot> {

@@ -3,17 +3,28 @@
 use std::collections::BTreeMap;
 
 use http::Response;
-use http::header::{HOST, HeaderValue};
+use http::header::{CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING};
 use proptest::prelude::*;
+use proxy_model::transform::Transforms;
 
 use super::*;
 use crate::fixtures::snapshot;
-use crate::forward::{BodyKind, OutgoingHead, pass_on};
-use crate::head::HeaderMutations;
+use crate::forward::{BodyKind, OutgoingHead};
+use crate::head::{HeaderMutations, headers};
 use crate::http1::{
     FieldValue, OutgoingTarget, RequestInfo, RequestRewrite, ResponseRewrite, parse_response,
     write_request, write_response,
 };
+use crate::transform::apply_to_response;
+
+/// The head of a destination's response as the client gets it, by way of a map.
+fn pass_on(head: &mut http::response::Parts, edits: &HeaderMutations, transforms: &Transforms) {
+    if head.headers.contains_key(TRANSFER_ENCODING) {
+        head.headers.remove(CONTENT_LENGTH);
+    }
+    headers::drop_pointless_length(head.status, &mut head.headers);
+    apply_to_response(transforms, head.status, edits, &mut head.headers);
+}
 
 /// One change.
 #[derive(Clone, Debug)]

@@ -73,6 +73,10 @@ impl<'a> ResolvedRoute<'a> {
         let head = down.head();
         let picked = self.pick(&head).map_err(Unconnected::Failed)?;
         let place = self.place(down, &picked, recorder);
+        if place.switch.is_some() {
+            // There is more to ask of a connection.
+            return Err(Unconnected::Picked(picked));
+        }
         let mut lease = match self.ready(&place, &picked, recorder.started()) {
             Ok(Some(lease)) => lease,
             Ok(None) => return Err(Unconnected::Picked(picked)),

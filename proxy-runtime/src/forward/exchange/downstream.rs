@@ -21,6 +21,7 @@ use crate::connection::ConnectionInfo;
 use crate::error::{Cause, ForwardErrorKind};
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
+use crate::forward::upgrade::UpgradedClient;
 use crate::head::{HeaderMutations, HttpHead};
 use crate::http1::{ClassSet, Framing, HeadTable, Method, RawResponse};
 use crate::local_pool::LocalPool;
@@ -30,7 +31,7 @@ use crate::response::{ExchangeInfo, LayerAttempts};
 use crate::state::Generation;
 use crate::stream::{ByteStream, ReadBuffer};
 use crate::transform::{CompiledTransforms, Invalid};
-use crate::upstream::Http1Connection;
+use crate::upstream::{Http1Connection, Protocols};
 
 /// The state of an exchange with a client of this kind.
 pub(crate) type ExchangeStateOf<D> =
@@ -108,7 +109,7 @@ pub(crate) trait Downstream: Headed {
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid>;
 
-    /// Returns the route of the request, or its index if the typed path must take the request.
+    /// Returns the route of the request, or its index if the request has to be one of the tower service.
     #[inline]
     fn route<'g>(
         &self,
@@ -124,6 +125,24 @@ pub(crate) trait Downstream: Headed {
     /// The time from which the route's `Timeout` counts. `None`: the exchange's beginning.
     #[inline]
     fn arrived(&self) -> Option<Instant> {
+        None
+    }
+
+    /// The version in which a switch of protocols is asked for, if the request wishes for one.
+    #[inline]
+    fn switch(&self) -> Option<Protocols> {
+        None
+    }
+
+    /// Returns true if the response has begun a tunnel.
+    #[inline]
+    fn has_switched(&self) -> bool {
+        false
+    }
+
+    /// The client's side of the tunnel that the response has begun, if it has.
+    #[inline]
+    fn take_tunnel(&mut self) -> Option<UpgradedClient> {
         None
     }
 
@@ -180,13 +199,13 @@ pub(crate) trait Downstream: Headed {
     /// Records that the client has disconnected.
     fn disconnected(&mut self);
 
-    /// Records the memory that is buffered for the client or the destination; `input` holds the
+    /// Records the memory that is buffered for the client or the destination; `connection` holds the
     /// unread response bytes. Returns true if the exchange must end to free it.
     fn note_memory(
         &mut self,
         cx: &mut Context<'_>,
         download: &mut Self::Download,
-        input: &ReadBuffer,
+        connection: &Http1Connection,
     ) -> bool;
 
     // The request's body.
@@ -311,6 +330,9 @@ pub(crate) trait Record {
 
     /// Records that the response was cut.
     fn failed(&mut self, kind: ForwardErrorKind);
+
+    /// Records that the tunnel that the response has begun is over.
+    fn tunnel_ended(&mut self, _: Option<ForwardErrorKind>) {}
 
     /// Records the cause of the end of a client's connection or stream before it had the whole response.
     fn disconnected(&mut self, _: Cause) {}

@@ -41,6 +41,8 @@ pub(crate) enum ResponseFailure {
     /// The body of the response with this status is malformed from its start; the client can still
     /// get an error.
     BrokenBody(StatusCode),
+    /// The response with this status is no agreement to the switch of protocols that was asked for, or seems to be one.
+    Disagreed(StatusCode),
     /// A filter failed at the response with this status.
     Extension(StatusCode),
     /// The destination ended the body early.

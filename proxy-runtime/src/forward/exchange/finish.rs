@@ -14,6 +14,7 @@ use super::filtering::{Filtering, LocalReply};
 use super::recorder::Recorder;
 use super::resolved_route::ResolvedRoute;
 use crate::error::{Cause, ForwardErrorKind};
+use crate::live::DestinationState;
 use crate::local_pool::Recycle;
 use crate::upstream::{Http1Connection, SendError};
 
@@ -88,6 +89,43 @@ impl ResolvedRoute<'_> {
             upstream,
             cause,
         }
+    }
+
+    /// Carries the tunnel that a response has begun, until it is over.
+    #[cold]
+    pub(crate) async fn carry<D: Downstream>(
+        &self,
+        down: &mut D,
+        mut link: Link,
+        flow: Box<ExchangeStateOf<D>>,
+        recorder: Recorder<'_>,
+    ) -> Forwarded {
+        drop(flow);
+        let timeout = self.cluster.upstream().activity_timeout();
+        let ended = match (down.take_tunnel(), link.lease.raw()) {
+            (Some(client), Some(connection)) => {
+                client
+                    .carry(connection, &link.picked.in_flight, timeout)
+                    .await
+            }
+            _ => Err(ForwardErrorKind::UpgradeRequestDestination),
+        };
+        if let Err(kind) = ended {
+            let destination = recorder.destination().map(DestinationState::id);
+            tracing::debug!(
+                target: crate::observe::targets::REQUEST,
+                destination = destination.map(tracing::field::display),
+                error = kind.as_str(),
+                "the tunnel broke",
+            );
+        }
+        drop(link);
+        let error = ended.err();
+        recorder.end(error, Instant::now());
+        if let Some(record) = down.record() {
+            record.tunnel_ended(error);
+        }
+        Forwarded::Disconnected
     }
 
     /// Ends a failed exchange.

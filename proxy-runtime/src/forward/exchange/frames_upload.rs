@@ -1,4 +1,4 @@
-//! A request body that comes in frames, to a destination of HTTP/1.1.
+//! A request body that comes in frames, in the form of HTTP/1.1.
 
 use std::num::NonZeroU64;
 use std::task::{Context, Poll, ready};

@@ -1,4 +1,4 @@
-//! A response body in frames, from a destination of HTTP/1.1.
+//! A response body in frames.
 
 use std::task::{Context, Poll, ready};
 

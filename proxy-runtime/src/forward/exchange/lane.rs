@@ -1,5 +1,4 @@
-//! The number of requests that the exchange forwards: tests that compare it with the typed path must not compare it
-//! with itself.
+//! The number of requests that the exchange forwards, for tests that compare its clients.
 
 use std::cell::Cell;
 

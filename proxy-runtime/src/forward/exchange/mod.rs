@@ -1,4 +1,4 @@
-//! The exchange of a request and its response with a destination of HTTP/1.1.
+//! The exchange of a request and its response with a destination.
 //!
 //! # The path of a request
 //!
@@ -11,7 +11,7 @@
 //! tower::Service, layers ───▶ forward/downstream: ServiceDownstream ┘      │
 //!                                                                          ▼
 //!  1 generation       the configuration: in the server one atomic load
-//!  2 resolved_route   find route and cluster, or leave the request to the typed path
+//!  2 resolved_route   find route and cluster, or leave the request to the form of a service
 //!  3 recorder         start counting
 //!  4 filtering        ask policies, which may wait (in connect), and filters; one may reply
 //!  5 connect          pick a destination, take an idle connection, serialise the head
@@ -21,8 +21,11 @@
 //!                       poll_body      response body ─▶ client    (body, incoming)
 //!                       poll_expired   timeouts, disconnected and slow clients
 //!                     no byte of a response? connect::again, then step 6: at most three attempts
-//!  7 finish           return the connection to its pool, record the end, or send a local reply
+//!  7 finish           return the connection to its pool, carry a tunnel, record the end, or send a local reply
 //! ```
+//!
+//! Destinations have one form: a connection of HTTP/1.1 (`upstream/http1`), or a stream of HTTP/2 that implements one for
+//! one request (`upstream/http2/message_io`).
 //!
 //! [`Flow`](flow::Flow) is the state of one exchange; the thread reuses it. The route's transforms were compiled when
 //! the configuration was published ([`CompiledTransforms`](crate::transform::CompiledTransforms)); the
@@ -32,20 +35,24 @@
 //! The caller of a tower service polls the exchange by the future of the response, and then by the response's body
 //! ([`Exchange`](crate::response::Exchange)): there is no task. Dropping either cancels the request.
 //!
-//! # What leaves the exchange
+//! # What leaves the byte path
 //!
-//! Nothing was read or written before. The [typed path](crate::forward) serves these:
+//! Nothing was read or written before. The server makes requests of the tower service of these, which is the third kind of
+//! client:
 //!
-//! - requests without a route, and of routes that reject all requests or lead to no cluster;
-//! - `Upgrade`, `CONNECT`, `TRACE`, `OPTIONS *` and `Expect`;
-//! - of `http` types, a `Connection` that names a field of the request;
+//! - requests without a route, of routes that reject all requests, reply themselves or lead to no cluster;
+//! - HTTP/1.0, `Upgrade`, `CONNECT`, `TRACE` and `Expect`;
+//! - of routes with layers;
 //! - requests whose method a route changes from or to `HEAD` or `TRACE`: their responses have another
 //!   shape;
-//! - clusters with a destination that speaks, or may speak, another version than HTTP/1.1;
-//! - a `Content-Length` that is malformed or exceeds the limit;
+//! - a `Content-Length` that exceeds the limit;
 //! - requests that [have come back](crate::state::RouteState::is_loop) to the proxy.
 //!
-//! Both have the same routes, pools, limits, timeouts and counters, and the same [retry rule](crate::retry).
+//! # Expect
+//!
+//! The body of a request with `Expect: 100-continue` is held back ([`Outbound`](outbound::Outbound)) until the destination
+//! asks for it or answers with a success, for `continue_timeout` at most. After any other response it is not sent, and the
+//! connection closes. A stream of HTTP/2 needs no asking: a destination that does not want the body resets it.
 //!
 //! # Interim responses
 //!
@@ -113,7 +120,7 @@ use crate::transform::Invalid;
 )]
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Forwarded {
-    /// The typed path has to forward the request: nothing was read or written. With the request's route, if that was
+    /// The request has to be one of the tower service: nothing was read or written. With the request's route, if that was
     /// looked for and found.
     Typed(Option<RouteIndex>),
     /// The whole response was written.
@@ -208,8 +215,10 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
                 Ok(status) => {
                     let now = Instant::now();
                     let elapsed = recorder.answered_over(&link.picked.in_flight, status, now);
-                    let peer = relay.connection.peer;
-                    route.log(relay.down, status, &recorder, peer, now);
+                    route.log(relay.down, status, &recorder, relay.connection, now);
+                    if relay.down.has_switched() {
+                        return Box::pin(route.carry(&mut down, link, flow, recorder)).await;
+                    }
                     relay.flow.begun(now, elapsed);
                     match poll_fn(|cx| relay.poll_body(cx)).await {
                         Ok(true) => {}

@@ -55,7 +55,7 @@ impl<D: Downstream> Relay<'_, D> {
         let limits = response_limits();
         let asked = RequestInfo {
             method: self.route.method,
-            upgrade: false,
+            upgrade: self.down.switch().is_some(),
         };
         loop {
             ready!(self.down.poll_interim(cx, &mut self.flow.download))?;
@@ -145,7 +145,7 @@ impl<D: Downstream> Relay<'_, D> {
     ) -> Result<StatusCode, ResponseFailure> {
         let status = StatusCode::from_u16(response.status());
         let status = status.map_err(|_| ResponseFailure::meaningless("it has no status"))?;
-        if response.framing() == Framing::Tunnel {
+        if response.framing() == Framing::Tunnel && self.down.switch().is_none() {
             return Err(ResponseFailure::meaningless("it switches protocols"));
         }
         let final_head = FinalHead {
@@ -293,6 +293,10 @@ impl<D: Downstream> Relay<'_, D> {
                 let instead = StatusCode::INTERNAL_SERVER_ERROR;
                 return Failure::Suppressed(status, ForwardErrorKind::Extension, instead);
             }
+            ResponseFailure::Disagreed(status) => {
+                let (kind, instead) = End::Unrepresentable.verdict(Stage::Done, true);
+                return Failure::Suppressed(status, kind, instead);
+            }
             ResponseFailure::BrokenBody(status) => {
                 let (kind, instead) = End::BrokenBody.verdict(Stage::Done, true);
                 return Failure::Suppressed(status, kind, instead);
@@ -329,8 +333,10 @@ impl<D: Downstream> Relay<'_, D> {
             return Poll::Ready(self.disconnected());
         }
         flow.progress.note_news();
-        let input = &self.connection.input;
-        if self.down.note_memory(cx, &mut flow.download, input) {
+        if self
+            .down
+            .note_memory(cx, &mut flow.download, self.connection)
+        {
             return Poll::Ready(Failure::Disconnected(
                 ForwardErrorKind::ResponseBodyCanceled.because(Cause::ClientMemory),
             ));

@@ -25,7 +25,7 @@ use crate::response::ExchangeInfo;
 use crate::state::{Generation, RouteState};
 use crate::strict_path;
 use crate::transform::{CompiledTransforms, Invalid, sent_method};
-use crate::upstream::{Lease, Protocols};
+use crate::upstream::{Http1Connection, Lease, Protocols};
 
 /// The route, cluster and method of a request, in the configuration that they were found in.
 #[derive(Clone, Copy, Debug)]
@@ -211,7 +211,7 @@ impl<'a> ResolvedRoute<'a> {
     #[cold]
     pub(crate) fn read_timeout(&self, rate: Option<DataRate>) -> Option<ClientReadTimeout> {
         let timeout = self.cluster.upstream().activity_timeout();
-        let limit = ClientReadLimit::new(timeout);
+        let limit = ClientReadLimit::new(timeout, 0);
         rate.is_none().then(|| ClientReadTimeout::new(limit))
     }
 
@@ -233,7 +233,7 @@ impl<'a> ResolvedRoute<'a> {
             cluster: self.cluster,
             state: self.state,
             pool: self.service.pool(),
-            switch: None,
+            switch: down.switch(),
             is_careful: has_body || !self.method.is_idempotent(),
             is_bound: self.state.is_bound(self.cluster, picked.bond),
             due: self.head_due(down, recorder),
@@ -296,13 +296,15 @@ impl<'a> ResolvedRoute<'a> {
         down: &mut D,
         status: StatusCode,
         recorder: &Recorder<'_>,
-        peer: SocketAddr,
+        connection: &Http1Connection,
         now: Instant,
     ) {
         if let Some(record) = down.record()
             && record.wants_info()
         {
-            let mut info = self.info(recorder, Some(peer));
+            let mut info = self.info(recorder, Some(connection.peer));
+            let timeout = self.cluster.upstream().activity_timeout();
+            info.read_timeout = Some(ClientReadLimit::new(timeout, connection.behind()));
             info.time_to_head = Some(now.saturating_duration_since(recorder.picked()));
             record.answered(status, info);
         }
@@ -326,6 +328,7 @@ impl<'a> ResolvedRoute<'a> {
             time_to_head: None,
             read_timeout: Some(ClientReadLimit::new(
                 self.cluster.upstream().activity_timeout(),
+                0,
             )),
         }
     }
@@ -378,4 +381,23 @@ pub(crate) fn remove_lines(head: &mut Vec<u8>, names: &[&str]) {
         }
     }
     *head = kept;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_of_http10_is_made_once_and_has_no_chunks() {
+        let head = "GET /a HTTP/1.1\r\nHost: h\r\nConnection: TE\r\nTE: trailers\r\n\r\n";
+        let expected =
+            "GET /a HTTP/1.0\r\nHost: h\r\nTE: trailers\r\nConnection: keep-alive\r\n\r\n";
+        let mut made = head.as_bytes().to_vec();
+        for _ in 0..2 {
+            in_http10(&mut made).unwrap();
+            assert_eq!(String::from_utf8_lossy(&made), expected);
+        }
+        let chunked = "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert_eq!(in_http10(&mut chunked.as_bytes().to_vec()), Err(Invalid));
+    }
 }

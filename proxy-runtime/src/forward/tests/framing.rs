@@ -1,10 +1,9 @@
 //! Lengths of bodies, as heads tell them.
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, response};
+use http::{HeaderMap, HeaderValue};
 
 use crate::forward::request::{BodyKind, body_kind};
-use crate::forward::response::promised_length;
 
 fn headers(lines: &[(http::HeaderName, &'static str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -45,34 +44,6 @@ fn l24_to_l30_what_a_request_says_of_its_body() {
             body_kind(&headers(&lines), is_empty).ok(),
             expected,
             "{lines:?}"
-        );
-    }
-}
-
-fn head(status: u16, lines: &[(http::HeaderName, &'static str)]) -> response::Parts {
-    let mut response = Response::new(());
-    *response.status_mut() = StatusCode::from_u16(status).unwrap();
-    *response.headers_mut() = headers(lines);
-    response.into_parts().0
-}
-
-#[test]
-fn a_response_promises_a_length_only_if_it_has_a_body() {
-    let five = [(CONTENT_LENGTH, "5")];
-    let both = [(CONTENT_LENGTH, "5"), (TRANSFER_ENCODING, "chunked")];
-    for (method, head, expected) in [
-        (Method::GET, head(200, &five), Some(5)),
-        (Method::GET, head(404, &five), Some(5)),
-        (Method::HEAD, head(200, &five), None),
-        (Method::GET, head(304, &five), None),
-        (Method::GET, head(204, &five), None),
-        (Method::GET, head(200, &both), None),
-        (Method::GET, head(200, &[]), None),
-    ] {
-        assert_eq!(
-            promised_length(&method, &head),
-            expected,
-            "{method} {head:?}"
         );
     }
 }

@@ -2,10 +2,15 @@
 
 use http::header::{AUTHORIZATION, CONNECTION, COOKIE, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderValue, Method, Request, Version};
-use proxy_model::config::HttpVersion;
 
 use super::{config, forwarded, forwarded2, http2, outgoing, parts};
+use crate::forward::handshake::Handshake;
 use crate::forward::request::BodyKind;
+use crate::forward::typed::TypedRequest;
+use crate::forward::upgrade::Wish;
+use crate::head::HttpHead;
+use crate::http1::Framing;
+use crate::transform::CompiledTransforms;
 
 #[test]
 fn f01_to_f08_urls() {
@@ -166,18 +171,31 @@ fn m11_only_the_upgrade_is_left_of_connection() {
     let plain = forwarded(&config, &request);
     assert!(!plain.headers().contains_key(CONNECTION));
     assert!(!plain.headers().contains_key(UPGRADE));
-    let upgrade = outgoing(&config, &request)
-        .with_upgrade(HeaderValue::from_static("websocket"))
-        .into_request((), BodyKind::Empty, false)
-        .unwrap();
-    assert_eq!(upgrade.headers()[CONNECTION], "upgrade");
-    assert_eq!(upgrade.headers()[UPGRADE], "websocket");
-    assert!(!upgrade.headers().contains_key("keep-alive"));
-    assert_eq!(upgrade.headers()["sec-websocket-key"], "k");
-    assert_eq!(
-        upgrade.headers()["sec-websocket-extensions"],
-        "permessage-deflate"
-    );
+    let head = HttpHead::new(&request);
+    let plan = CompiledTransforms::of(&config.routes()[0], None);
+    let plain = TypedRequest {
+        head: &head,
+        route: &config.routes()[0],
+        plan: &plan,
+        framing: Framing::None,
+        remote: None,
+    };
+    let mut written = Vec::new();
+    let destination = &config.clusters()[0].destinations()[0];
+    plain.write(destination, &mut written).unwrap();
+    let wish = Wish::Upgrade(HeaderValue::from_static("SPDY/3.1"));
+    let upstream = config.clusters()[0].upstream();
+    let handshake = Handshake::new(&wish, &request.headers, upstream).unwrap();
+    handshake.ask(&mut written);
+    let written = String::from_utf8(written).unwrap().to_lowercase();
+    let fields: Vec<_> = written.lines().skip(1).collect();
+    assert!(fields.contains(&"connection: upgrade"), "{written}");
+    assert!(fields.contains(&"upgrade: spdy/3.1"), "{written}");
+    assert!(!written.contains("keep-alive"), "{written}");
+    assert!(fields.contains(&"sec-websocket-key: k"), "{written}");
+    let extensions = "sec-websocket-extensions: permessage-deflate";
+    assert!(fields.contains(&extensions), "{written}");
+    assert!(written.ends_with("\r\n\r\n") && !written.contains("\r\n\r\n\r\n"));
 }
 
 #[test]
@@ -226,21 +244,6 @@ fn trace_carries_no_credentials() {
     );
     let sent = forwarded(&config, &request);
     assert!(!format!("{sent:?}").contains("secret"));
-}
-
-#[test]
-fn http10_is_spoken_if_the_cluster_says_so() {
-    let config = config("", "http://a");
-    let request = parts(Request::get("/"));
-    let sent = outgoing(&config, &request)
-        .in_version(HttpVersion::Http10)
-        .into_request((), BodyKind::Empty, false)
-        .unwrap();
-    assert_eq!(sent.version(), Version::HTTP_10);
-    let streaming = outgoing(&config, &request)
-        .in_version(HttpVersion::Http10)
-        .into_request((), BodyKind::Stream, false);
-    assert!(streaming.is_err(), "HTTP/1.0 has no chunked coding");
 }
 
 #[test]

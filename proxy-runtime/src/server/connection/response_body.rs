@@ -69,7 +69,7 @@ impl<B: Body> ResponseBody<B> {
             return None;
         }
         match &self.tracking.read_timeout {
-            Some(limit) => Some(ClientReadTimeout::new(limit.clone())),
+            Some(limit) => Some(ClientReadTimeout::new(*limit)),
             None if is_exempt => None,
             None => Some(ClientReadTimeout::new(ClientReadLimit::default())),
         }

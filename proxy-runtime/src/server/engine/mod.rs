@@ -13,7 +13,7 @@
 //!   normalised;
 //! - HTTP/1.0, `Upgrade`, `CONNECT` and `Expect`;
 //! - routes with layers;
-//! - all that [the exchange leaves to the typed path](crate::forward::exchange#what-leaves-the-exchange).
+//! - all that [leaves the byte path](crate::forward::exchange#what-leaves-the-byte-path) besides.
 
 mod client_head;
 mod current;

@@ -7,13 +7,14 @@ mod response;
 use std::sync::Arc;
 
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request};
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use proxy_model::Snapshot;
+use proxy_model::transform::Transforms;
 
 use crate::connection::ConnectionInfo;
 use crate::fixtures::snapshot;
 use crate::forward::{BodyKind, OutgoingHead};
-use crate::head::HttpHead;
+use crate::head::{HeaderMutations, HttpHead};
 
 /// One route with these transforms, to one destination with these settings.
 fn config(path: &str, transforms: &str, destination: &str) -> Arc<Snapshot> {
@@ -53,4 +54,17 @@ fn values(headers: &HeaderMap, name: &str) -> Vec<String> {
         .iter()
         .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
         .collect()
+}
+
+/// Makes of a destination's response headers those that the client gets. What filters changed comes before what the
+/// route says.
+pub(crate) fn apply_to_response(
+    transforms: &Transforms,
+    status: StatusCode,
+    edits: &HeaderMutations,
+    headers: &mut HeaderMap,
+) {
+    super::response::copy(transforms.response_copy(), headers);
+    edits.apply_to(headers);
+    super::response::change(transforms.response(), status, headers);
 }

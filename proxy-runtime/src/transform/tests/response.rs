@@ -2,9 +2,9 @@
 
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use super::{config, values};
+use super::{apply_to_response, config, values};
 use crate::head::HeaderMutations;
-use crate::transform::{TrailerPlan, apply_to_own_response, apply_to_response};
+use crate::transform::{TrailerPlan, apply_to_own_response};
 
 #[test]
 fn g21_to_g27_response_headers() {

@@ -33,8 +33,6 @@ enum Remaining {
     Chunks(Box<Chunks>),
     /// All bytes until the connection closes.
     UntilClose,
-    /// No body: the connection is a tunnel.
-    Tunnel,
     /// The frames of a stream of HTTP/2, with the bytes that a length still promises.
     #[cfg(feature = "http2")]
     Frames(Option<u64>),
@@ -58,8 +56,7 @@ impl Http1Body {
         connection: &Http1Connection,
     ) -> Self {
         let rest = match head.framing() {
-            Framing::None | Framing::Length(0) => Remaining::Nothing,
-            Framing::Tunnel => Remaining::Tunnel,
+            Framing::None | Framing::Length(0) | Framing::Tunnel => Remaining::Nothing,
             #[cfg(feature = "http2")]
             framing if connection.is_stream() => Remaining::of_stream(connection, framing),
             Framing::Length(length) => Remaining::Length(length),
@@ -87,11 +84,6 @@ impl Http1Body {
         matches!(self.rest, Remaining::Nothing)
     }
 
-    /// Returns true if a tunnel follows the head instead of a body.
-    pub(crate) fn is_tunnel(&self) -> bool {
-        matches!(self.rest, Remaining::Tunnel)
-    }
-
     /// Polls the next frame.
     ///
     /// # Errors
@@ -115,7 +107,7 @@ impl Http1Body {
         cx: &mut Context<'_>,
     ) -> Poll<NextChunk> {
         match &mut self.rest {
-            Remaining::Nothing | Remaining::Failed | Remaining::Tunnel => Poll::Ready(None),
+            Remaining::Nothing | Remaining::Failed => Poll::Ready(None),
             Remaining::Length(left) => {
                 if connection.input.is_empty() && ready!(poll_read(connection, cx))? == 0 {
                     return Poll::Ready(Some(Err(Http1Error::Truncated)));

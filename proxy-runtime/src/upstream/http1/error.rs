@@ -12,8 +12,6 @@ pub(crate) enum Http1Error {
     Rejected(#[from] Rejection),
     #[error("too many interim responses came")]
     TooManyInterim,
-    #[error("a tunnel was begun by something else than 101")]
-    UnexpectedTunnel,
     #[error("the connection was closed before the response had come")]
     NoResponse,
     #[error("the connection was closed before the response had ended")]
@@ -25,19 +23,4 @@ pub(crate) enum Http1Error {
     #[cfg(feature = "http2")]
     #[error("the stream failed before the response had ended")]
     Stream(#[source] h2::Error),
-}
-
-impl Http1Error {
-    /// Returns true if the connection failed. A request that may be repeated can then use another connection.
-    pub(super) fn is_of_connection(&self) -> bool {
-        matches!(self, Self::Write(_) | Self::Read(_) | Self::NoResponse)
-    }
-
-    /// Returns true if the destination sent a wrong response.
-    pub(crate) fn is_malformed_response(&self) -> bool {
-        matches!(
-            self,
-            Self::Rejected(_) | Self::TooManyInterim | Self::UnexpectedTunnel
-        )
-    }
 }

@@ -13,10 +13,7 @@
 mod body;
 mod early;
 mod error;
-mod output;
-mod request_head;
 mod response_head;
-mod round_trip;
 #[cfg(test)]
 mod tests;
 
@@ -35,9 +32,7 @@ pub(crate) use self::early::Early;
 pub(crate) use self::error::Http1Error;
 pub(crate) use self::response_head::MOST_INTERIM;
 pub(crate) use self::response_head::limits;
-#[cfg(feature = "http2")]
-pub(super) use self::response_head::to_map;
-pub(crate) use self::round_trip::Http1RoundTrip;
+pub(crate) use self::response_head::to_map;
 use super::error::SendError;
 use super::group::RuntimeGroup;
 #[cfg(feature = "http2")]
@@ -109,6 +104,15 @@ impl Http1Connection {
         return self.io.stream().is_some();
         #[cfg(not(feature = "http2"))]
         false
+    }
+
+    /// Number of response bytes that may have arrived and were not read: the window of a stream.
+    pub(crate) fn behind(&self) -> u64 {
+        match self.is_stream() {
+            #[cfg(feature = "http2")]
+            true => u64::from(super::http2::STREAM_WINDOW),
+            _ => 0,
+        }
     }
 
     /// Ready when the destination has reset the stream, so that it takes no more of the request.

@@ -12,34 +12,34 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use h2::client::ResponseFuture;
-use h2::{RecvStream, SendStream};
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use h2::ext::Protocol;
+use h2::{Reason, RecvStream, SendStream};
+use http::header::{CONTENT_LENGTH, HOST, SEC_WEBSOCKET_KEY};
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
+use http::{Method, Request, StatusCode, Uri, Version};
 use http_body::Frame;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tracing::debug;
 
 use super::carrier::Place;
-use super::opening::{OpenStream, open};
-use super::stream::{AllowedNothing, poll_next};
+use super::message_text::Text;
+use super::message_upload::{MOST_FRAMING, Upload};
+use super::opening::{AllowedNothing, OpenStream, open};
 use super::{Http2Connection, MAX_SEND_BUFFER};
 use crate::head::headers::{strip_for_http2, take_apart_if_long};
 use crate::http1::{
-    ChunkHead, ChunkTracker, Framing, HeadLimits, HeadTable, LAST_CHUNK, PooledTable, Status,
-    parse_request,
+    ChunkHead, Framing, HeadLimits, LAST_CHUNK, PooledTable, Status, parse_request,
 };
 use crate::observe::targets;
 use crate::retry::Sent;
-use crate::stream::recycled;
 use crate::upstream::error::SendError;
-use crate::upstream::http1::{limits, to_map};
+use crate::upstream::http1::to_map;
 
 /// The framing around content without a length.
 const CHUNKED: &[u8] = b"transfer-encoding: chunked\r\n";
 
-/// The most bytes of framing without content that are accepted without a window.
-const MOST_FRAMING: usize = 1024;
+/// The agreement to a WebSocket.
+const SWITCHED: &[u8] = b"connection: upgrade\r\nupgrade: websocket\r\n";
 
 /// A request and its response on a stream, or about to be.
 ///
@@ -80,31 +80,6 @@ enum Step {
     Failed,
 }
 
-/// The body of a request that is left to be sent.
-enum Upload {
-    Length(u64),
-    Chunks(Box<UploadChunks>),
-}
-
-/// The chunks of a request.
-#[derive(Default)]
-struct UploadChunks {
-    tracker: ChunkTracker,
-    table: HeadTable,
-    /// The beginning of a trailer section.
-    section: Vec<u8>,
-    trailers: Option<HeaderMap>,
-}
-
-/// Bytes to be read before data.
-#[derive(Default)]
-struct Text {
-    bytes: Vec<u8>,
-    start: usize,
-    /// Bytes behind the data.
-    end: &'static [u8],
-}
-
 impl Http2Io {
     /// Makes the fields of a head in HTTP/1.1. `None` if they make no request of HTTP/2.
     pub(in crate::upstream) fn new(connection: Arc<Http2Connection>, head: &[u8]) -> Option<Self> {
@@ -119,6 +94,13 @@ impl Http2Io {
         let text = Bytes::copy_from_slice(head);
         let mut fields = to_map(table.fields(), &text).ok()?;
         let host = fields.remove(HOST)?;
+        let protocol = raw.upgrade().map(|protocol| protocol.get(head));
+        let mut tunnel = None;
+        if let Some(protocol) = protocol {
+            tunnel = Some(Protocol::from(std::str::from_utf8(protocol).ok()?));
+            // RFC 8441 section 5: the proof is for HTTP/1.1.
+            fields.remove(SEC_WEBSOCKET_KEY);
+        }
         strip_for_http2(&mut fields);
         take_apart_if_long(&mut fields);
         let mut line = head.split(|byte| *byte == b' ');
@@ -135,6 +117,11 @@ impl Http2Io {
         *request.version_mut() = Version::HTTP_2;
         *request.uri_mut() = Uri::from_parts(uri).ok()?;
         *request.headers_mut() = fields;
+        let is_tunnel = tunnel.is_some();
+        if let Some(protocol) = tunnel {
+            *request.method_mut() = Method::CONNECT;
+            request.extensions_mut().insert(protocol);
+        }
         Some(Self {
             allowed_nothing: connection.may_allow_nothing(),
             connection,
@@ -142,6 +129,7 @@ impl Http2Io {
             is_head: *request.method() == Method::HEAD,
             step: Step::Prepared(Some(Box::new(request))),
             upload: match raw.framing() {
+                _ if is_tunnel => Upload::Tunnel,
                 Framing::Chunked => Upload::Chunks(Box::default()),
                 Framing::Length(length) => Upload::Length(length),
                 Framing::None | Framing::UntilClose | Framing::Tunnel => Upload::Length(0),
@@ -322,6 +310,13 @@ impl Http2Io {
         match Pin::new(response).poll(cx) {
             Poll::Ready(Ok(response)) => {
                 let (head, receive) = response.into_parts();
+                if matches!(self.upload, Upload::Tunnel) && head.status.is_success() {
+                    // RFC 8441 section 5.
+                    let status = StatusCode::SWITCHING_PROTOCOLS;
+                    self.text.write_head(status, &head.headers, SWITCHED);
+                    self.step = Step::Answered(receive);
+                    return Poll::Ready(Ok(()));
+                }
                 let has_none = self.is_head
                     || matches!(
                         head.status,
@@ -371,6 +366,13 @@ impl Http2Io {
             },
             None if self.is_chunked => self.text.write(LAST_CHUNK),
             None => {}
+            // RFC 9113 section 8.5: what CANCEL is to a tunnel, an end is to a connection.
+            Some(Err(error))
+                if matches!(self.upload, Upload::Tunnel)
+                    && matches!(error.reason(), Some(Reason::NO_ERROR | Reason::CANCEL)) =>
+            {
+                return Poll::Ready(Ok(false));
+            }
             Some(Err(error)) => {
                 debug!(target: targets::REQUEST, %error, "the response broke off");
                 return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
@@ -392,136 +394,29 @@ impl Http2Io {
     }
 }
 
-impl Upload {
-    fn has_ended(&self) -> bool {
-        match self {
-            Self::Length(left) => *left == 0,
-            Self::Chunks(chunks) => chunks.tracker.has_ended(),
-        }
-    }
-
-    /// Returns true if these bytes are framing without content, so that no window is needed for them.
-    fn is_framing(&self, slices: &[IoSlice<'_>]) -> bool {
-        let Self::Chunks(chunks) = self else {
-            return false;
-        };
-        let mut bytes = chunks.section.clone();
-        for slice in slices {
-            bytes.extend_from_slice(&slice[..slice.len().min(MOST_FRAMING)]);
-        }
-        let (mut tracker, mut table) = (chunks.tracker, HeadTable::new());
-        bytes.len() <= MOST_FRAMING
-            && tracker
-                .track(&bytes, &limits(), &mut table)
-                .is_ok_and(|progress| progress.payload == 0)
-    }
-
-    /// Follows the framing, and adds the content to `content`.
-    fn follow(&mut self, bytes: &[u8], content: &mut Vec<u8>) -> Result<(), ()> {
-        match self {
-            Self::Length(left) => {
-                *left = left.checked_sub(bytes.len() as u64).ok_or(())?;
-                content.extend_from_slice(bytes);
-                Ok(())
+/// The next data of a stream, or its trailers behind the last.
+fn poll_next(
+    receive: &mut RecvStream,
+    is_data_over: &mut bool,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+    if !*is_data_over {
+        match ready!(receive.poll_data(cx)) {
+            Some(Ok(data)) => {
+                // It only fails for more than was received.
+                let _ = receive.flow_control().release_capacity(data.len());
+                return Poll::Ready(Some(Ok(Frame::data(data))));
             }
-            Self::Chunks(chunks) => chunks.follow(bytes, content),
+            Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+            None => *is_data_over = true,
         }
     }
-
-    fn take_trailers(&mut self) -> Option<HeaderMap> {
-        match self {
-            Self::Length(_) => None,
-            Self::Chunks(chunks) => chunks.trailers.take(),
-        }
-    }
-}
-
-impl UploadChunks {
-    fn follow(&mut self, bytes: &[u8], content: &mut Vec<u8>) -> Result<(), ()> {
-        let begun;
-        let bytes = match self.section.is_empty() {
-            true => bytes,
-            false => {
-                self.section.extend_from_slice(bytes);
-                begun = std::mem::take(&mut self.section);
-                &begun[..]
-            }
-        };
-        let progress = self
-            .tracker
-            .track_data(bytes, &limits(), &mut self.table, |data| {
-                content.extend_from_slice(data)
-            });
-        let progress = progress.map_err(drop)?;
-        let rest = &bytes[progress.consumed..];
-        if !progress.ended {
-            self.section.extend_from_slice(rest);
-        } else if progress.trailers > 0 {
-            let section = Bytes::copy_from_slice(&rest[..progress.trailers]);
-            let trailers = to_map(self.table.fields(), &section).map_err(drop)?;
-            self.trailers = Some(trailers).filter(|trailers| !trailers.is_empty());
-        }
-        Ok(())
-    }
-}
-
-impl Text {
-    fn is_empty(&self) -> bool {
-        self.start == self.bytes.len()
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        if self.is_empty() {
-            self.start = 0;
-            self.bytes.clear();
-            if self.bytes.capacity() == 0 {
-                self.bytes = recycled::take(recycled::HEAD);
-            }
-        }
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn write_fields(&mut self, fields: &HeaderMap) {
-        for (name, value) in fields {
-            self.write(name.as_str().as_bytes());
-            self.write(b": ");
-            self.write(value.as_bytes());
-            self.write(b"\r\n");
-        }
-    }
-
-    /// Writes a head. `framing`: a line that is added.
-    fn write_head(&mut self, status: StatusCode, fields: &HeaderMap, framing: &[u8]) {
-        self.write(b"HTTP/1.1 ");
-        self.write(status.as_str().as_bytes());
-        self.write(b" ");
-        let reason = status.canonical_reason().unwrap_or_default();
-        self.write(reason.as_bytes());
-        self.write(b"\r\n");
-        for (name, value) in fields {
-            // They have no meaning in HTTP/2 (RFC 9113 section 8.2.2), and would get one.
-            if *name != CONNECTION && *name != TRANSFER_ENCODING {
-                self.write(name.as_str().as_bytes());
-                self.write(b": ");
-                self.write(value.as_bytes());
-                self.write(b"\r\n");
-            }
-        }
-        self.write(framing);
-        self.write(b"\r\n");
-    }
-
-    /// Moves bytes to `buf`.
-    fn read(&mut self, buf: &mut ReadBuf<'_>) {
-        let rest = &self.bytes[self.start..];
-        let count = rest.len().min(buf.remaining());
-        buf.put_slice(&rest[..count]);
-        self.start += count;
-        if self.is_empty() && self.bytes.capacity() > 0 {
-            self.start = 0;
-            recycled::release(std::mem::take(&mut self.bytes));
-        }
-    }
+    let trailers = ready!(receive.poll_trailers(cx));
+    Poll::Ready(
+        trailers
+            .transpose()
+            .map(|trailers| trailers.map(Frame::trailers)),
+    )
 }
 
 impl AsyncRead for Http2Io {
@@ -585,7 +480,12 @@ impl AsyncWrite for Http2Io {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Ends the request's side of a tunnel.
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(mut send) = self.send.take() {
+            let ended = send.send_data(Bytes::new(), true);
+            return Poll::Ready(ended.map_err(|_| io::ErrorKind::BrokenPipe.into()));
+        }
         Poll::Ready(Ok(()))
     }
 }
@@ -597,7 +497,6 @@ impl Drop for Http2Io {
         if self.is_blocked && self.has_ended() {
             self.connection.retire();
         }
-        recycled::release(std::mem::take(&mut self.text.bytes));
     }
 }
 

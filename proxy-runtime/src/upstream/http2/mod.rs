@@ -2,11 +2,11 @@
 
 mod carrier;
 mod message_io;
+mod message_text;
+mod message_upload;
 mod opening;
-mod stream;
 #[cfg(test)]
 mod tests;
-mod tunnel;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,9 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use self::carrier::{DestinationSettings, Heard, STREAMS_AT_FIRST, Signs, carry};
 pub(crate) use self::message_io::Http2Io;
-use self::stream::AllowedNothing;
-pub(crate) use self::stream::{Http2Body, Http2RoundTrip};
-pub(crate) use self::tunnel::Http2Tunnel;
+use self::opening::AllowedNothing;
 use super::destination::DestinationPool;
 use super::error::ConnectError;
 use super::group::RuntimeGroup;

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::ops::{Deref, DerefMut};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -15,6 +16,9 @@ use super::Http2Connection;
 use super::carrier::Place;
 use crate::retry::{Came, Sent};
 use crate::upstream::error::{ExchangeError, SendError};
+
+/// A wait for the word that a destination allows no requests.
+pub(super) type AllowedNothing = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
 /// A stream on which the head of a request was sent.
 pub(super) struct OpenStream {

@@ -265,3 +265,77 @@ async fn a_reset_without_an_error_cuts_a_response_that_has_not_ended() {
     let end = poll_fn(|cx| body.poll_frame(cx)).await;
     assert!(matches!(end, Some(Err(_))), "{end:?}");
 }
+
+/// The chunks of a request become data and trailers, wherever they are cut, and responses come in either form.
+#[tokio::test]
+async fn bodies_are_the_same_on_a_stream() {
+    let (connection, far) = connection().await;
+    tokio::spawn(async move {
+        let mut peer = server::handshake(far).await.unwrap();
+        while let Some(Ok((request, mut respond))) = peer.accept().await {
+            tokio::spawn(async move {
+                let mut body = request.into_body();
+                let mut content = Vec::new();
+                while let Some(data) = body.data().await {
+                    let data = data.unwrap();
+                    body.flow_control().release_capacity(data.len()).unwrap();
+                    content.extend_from_slice(&data);
+                }
+                let trailers = body.trailers().await.unwrap();
+                let mut stream = respond.send_response(Response::new(()), false).unwrap();
+                stream.send_data(content.into(), false).unwrap();
+                stream.send_trailers(trailers.unwrap_or_default()).unwrap();
+            });
+        }
+    });
+    let head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let body = "5\r\nhello\r\n7\r\n, world\r\n0\r\nx-sum: 42\r\n\r\n";
+    for piece in [1, 2, 3, 7, body.len()] {
+        connection.enter();
+        let mut io = Http2Io::new(Arc::clone(&connection), head.as_bytes()).unwrap();
+        io.write_all(head.as_bytes()).await.unwrap();
+        for part in body.as_bytes().chunks(piece) {
+            io.write_all(part).await.unwrap();
+        }
+        let mut text = String::new();
+        io.read_to_string(&mut text).await.unwrap();
+        let (head, text) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains("transfer-encoding: chunked"), "{head}");
+        let expected = "c\r\nhello, world\r\n0\r\nx-sum: 42\r\n\r\n";
+        assert_eq!(text, expected, "pieces of {piece}");
+    }
+}
+
+/// The end of a request needs no window.
+#[tokio::test]
+async fn framing_without_content_needs_no_window() {
+    let (connection, far) = connection().await;
+    tokio::spawn(async move {
+        let mut peer = server::Builder::new()
+            .initial_window_size(0)
+            .handshake::<_, bytes::Bytes>(far)
+            .await
+            .unwrap();
+        while let Some(Ok((request, mut respond))) = peer.accept().await {
+            tokio::spawn(async move {
+                let mut body = request.into_body();
+                while let Some(data) = body.data().await {
+                    assert!(data.unwrap().is_empty());
+                }
+                respond.send_response(Response::new(()), true).unwrap();
+            });
+        }
+    });
+    connection.enter();
+    let head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let mut io = Http2Io::new(Arc::clone(&connection), head.as_bytes()).unwrap();
+    io.write_all(head.as_bytes()).await.unwrap();
+    let ending = io.write_all(b"0\r\n\r\n");
+    timeout(Duration::from_secs(5), ending)
+        .await
+        .unwrap()
+        .unwrap();
+    let mut text = Vec::new();
+    io.read_buf(&mut text).await.unwrap();
+    assert!(text.starts_with(b"HTTP/1.1 200 OK\r\n"));
+}

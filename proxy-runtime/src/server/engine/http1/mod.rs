@@ -267,7 +267,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         &mut self,
         cx: &mut Context<'_>,
         download: &mut Http1Download,
-        input: &ReadBuffer,
+        connection: &Http1Connection,
     ) -> bool {
         let client = &*self.client;
         let mut bytes = match client.input.is_empty() {
@@ -276,7 +276,8 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         };
         if download.waits_for_client(&client.output) {
             let behind = client.state.behind_socket();
-            bytes += client.output.capacity() as u64 + input.memory() + behind;
+            let behind = behind + connection.behind();
+            bytes += client.output.capacity() as u64 + connection.input.memory() + behind;
         }
         client.state.hold(bytes, cx.waker())
     }

@@ -70,7 +70,7 @@ pub(crate) struct Http2Downstream<'c> {
 }
 
 impl<'c> Http2Downstream<'c> {
-    /// Prepares a request for the byte path. Returns `None` if it must take the typed path on any
+    /// Prepares a request for the byte path. Returns `None` if it must be one of the service on any
     /// route. `classes` are the classes of its header fields.
     pub(crate) fn new(
         parts: &'c request::Parts,
@@ -257,12 +257,16 @@ impl<'c> Downstream for Http2Downstream<'c> {
         &mut self,
         _: &mut Context<'_>,
         download: &mut StreamDownload,
-        _: &ReadBuffer,
+        connection: &Http1Connection,
     ) -> bool {
         let unacknowledged = download.begun.as_ref().map_or(0, Begun::waiting);
+        let behind = match unacknowledged {
+            0 => 0,
+            _ => connection.behind(),
+        };
         let body = self.client.body.as_mut();
         let unsent = body.map_or(0, |body| body.flow_control().used_capacity());
-        let bytes = (unacknowledged + unsent) as u64;
+        let bytes = (unacknowledged + unsent) as u64 + behind;
         download.held.set(bytes, &self.client.record.connection);
         // The connection's task ends it.
         false

@@ -6,13 +6,14 @@ mod same_head;
 use std::future::poll_fn;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, Version};
 use http_body::Frame;
+use hyper::ext::ReasonPhrase;
 use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 
-use super::response_head::to_response;
+use super::response_head::to_map;
 use super::{Http1Body, Http1Connection, Http1Error};
-use crate::http1::Method;
+use crate::http1::{self, Field, Method, RawResponse, Rejection};
 use crate::upstream::OwnRequest;
 use crate::upstream::io::UpstreamIo;
 use crate::upstream::tests::Scripted;
@@ -30,6 +31,29 @@ fn over(transport: impl Scripted + 'static) -> Http1Connection {
 fn connection() -> (Http1Connection, DuplexStream) {
     let (near, far) = duplex(ROOM);
     (over(near), far)
+}
+
+/// Converts a parsed head to a response. `bytes` are those of the head, and the values of its fields share them.
+fn to_response(
+    head: &RawResponse,
+    fields: &[Field],
+    bytes: &Bytes,
+) -> Result<Response<()>, Http1Error> {
+    let mut response = Response::new(());
+    let status = StatusCode::from_u16(head.status()).map_err(|_| Rejection::StatusCode)?;
+    *response.status_mut() = status;
+    *response.version_mut() = match head.version() {
+        http1::Version::Http10 => Version::HTTP_10,
+        http1::Version::Http11 => Version::HTTP_11,
+    };
+    // The usual phrase needs no storage: writers add it.
+    let reason = head.reason().get(bytes);
+    if status.canonical_reason().map(str::as_bytes) != Some(reason) {
+        let reason = ReasonPhrase::try_from(reason).map_err(|_| Rejection::Reason)?;
+        response.extensions_mut().insert(reason);
+    }
+    *response.headers_mut() = to_map(fields, bytes)?;
+    Ok(response)
 }
 
 /// Sends a request with this method, and reads the head of the response.

@@ -3,7 +3,7 @@
 use super::scene::Content::{Chunked, Length, None};
 use super::scene::Step::{Asks, Closes, Ends, Fills, Says, SaysAndCloses, Sends, Waits};
 use super::scene::{Expected, Scene};
-use crate::error::ForwardErrorKind as Kind;
+use crate::error::{Cause, ForwardErrorKind as Kind};
 
 /// Of a response whose end does not come.
 const HALF: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nno";
@@ -119,13 +119,16 @@ pub(super) fn idle() -> Vec<Scene> {
 /// They do not answer within the time that the route gives them.
 pub(super) fn late() -> Vec<Scene> {
     let late = || Expected::own(504, Kind::RequestTimedOut).after(5);
+    // The client withholds the rest, which is not the destination's fault.
+    let withheld = Kind::RequestTimedOut.because(Cause::ClientTooSlow);
+    let withheld = Expected::own(504, withheld).after(5);
     vec![
         Scene::new("late", None, [Asks], late()).route(TIMEOUT),
         Scene::new(
             "late while the client is waited for",
             Length(8),
             [Asks, Sends(4)],
-            late().sent(4),
+            withheld.sent(4),
         )
         .route(TIMEOUT),
         Scene::new(

@@ -1,0 +1,90 @@
+//! The response to the caller of a tower service, as far as the exchange has received it.
+
+use std::task::Poll;
+
+use super::exchange::downstream::Download;
+use super::exchange::incoming::Incoming;
+use crate::http1::{HeadTable, PooledTable};
+use crate::response::ResponseSlot;
+
+/// The state of a response.
+#[derive(Default)]
+pub(crate) struct ServiceDownload {
+    /// The fields of the head.
+    pub(super) table: PooledTable,
+    /// The response after its head was put into the slot.
+    pub(super) begun: Option<Incoming>,
+    /// True if all of it was put into the slot.
+    pub(super) is_done: bool,
+    /// True if the caller has not taken the last frame.
+    pub(super) is_full: bool,
+}
+
+impl Download for ServiceDownload {
+    fn restart(&mut self) {
+        self.table.release();
+        self.begun = None;
+        self.is_done = false;
+        self.is_full = false;
+    }
+
+    fn rest(&mut self) {
+        self.restart();
+    }
+
+    fn table(&mut self) -> &mut HeadTable {
+        &mut self.table
+    }
+
+    fn is_unanswered(&self) -> bool {
+        self.begun.is_none()
+    }
+
+    fn has_all(&self) -> bool {
+        self.begun.as_ref().is_some_and(Incoming::has_all)
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn is_persistent(&self) -> bool {
+        self.begun.as_ref().is_some_and(Incoming::is_persistent)
+    }
+
+    fn take_uncounted(&mut self) -> u64 {
+        self.begun.as_mut().map_or(0, Incoming::take_uncounted)
+    }
+
+    fn sent(&self) -> u64 {
+        self.begun.as_ref().map_or(0, Incoming::sent)
+    }
+}
+
+impl ServiceDownload {
+    /// Puts what was received into the slot; ready unless the caller has to take the last part first.
+    pub(super) fn poll_put(&mut self, slot: &ResponseSlot, has_news: &mut bool) -> Poll<()> {
+        let Some(incoming) = &mut self.begun else {
+            return Poll::Ready(());
+        };
+        if self.is_full {
+            if slot.has_data() {
+                return Poll::Pending;
+            }
+            self.is_full = false;
+            // The caller waits for the destination from now on.
+            *has_news = true;
+        }
+        if !incoming.data.is_empty() {
+            slot.put_data(std::mem::take(&mut incoming.data));
+            self.is_full = true;
+        }
+        if incoming.has_ended()
+            && let Some(trailers) = incoming.trailers.take()
+        {
+            slot.put_trailers(trailers);
+        }
+        self.is_done = incoming.has_all();
+        Poll::Ready(())
+    }
+}
