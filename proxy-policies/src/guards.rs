@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proxy_model::compiled::Route;
 use proxy_runtime::ConnectionInfo;
 use proxy_runtime::filter::RequestEdit;
-use proxy_runtime::policy::{Decide, RoutePolicies, Verdict};
+use proxy_runtime::policy::{Decide, PolicyDecision, RoutePolicies};
 use tokio::time::Instant;
 
 use crate::authorization::Claims;
@@ -21,7 +21,7 @@ impl RoutePolicies for Guards {
         head: &mut RequestEdit<'_>,
         route: &Route,
         connection: ConnectionInfo,
-    ) -> Verdict {
+    ) -> PolicyDecision {
         self.judge_from(0, head, (route, connection), None)
     }
 }
@@ -34,7 +34,7 @@ impl Guards {
         head: &mut RequestEdit<'_>,
         (route, connection): (&Route, ConnectionInfo),
         mut claims: Option<Arc<Claims>>,
-    ) -> Verdict {
+    ) -> PolicyDecision {
         for (position, policy) in self.0.iter().enumerate().skip(first) {
             let mut visit = Visit {
                 route,
@@ -47,10 +47,10 @@ impl Guards {
             match step {
                 Step::Pass(None) => {}
                 Step::Pass(Some(permit)) => head.hold(permit),
-                Step::Answer(answer) => return Verdict::Respond(answer.into_reply()),
+                Step::Answer(answer) => return PolicyDecision::Respond(answer.into_reply()),
                 Step::Wait(pending) => {
                     let guards = self.clone();
-                    return Verdict::Wait(Box::pin(async move {
+                    return PolicyDecision::Wait(Box::pin(async move {
                         let ended = pending.wait().await;
                         let decide = move |head: &mut RequestEdit<'_>, route: &Route| {
                             let mut visit = Visit {
@@ -67,7 +67,7 @@ impl Guards {
                 }
             }
         }
-        Verdict::Pass
+        PolicyDecision::Pass
     }
 
     /// Goes on after the wait of a policy.
@@ -77,11 +77,11 @@ impl Guards {
         step: Step,
         head: &mut RequestEdit<'_>,
         visit: Visit<'_>,
-    ) -> Verdict {
+    ) -> PolicyDecision {
         match step {
-            Step::Answer(answer) => return Verdict::Respond(answer.into_reply()),
+            Step::Answer(answer) => return PolicyDecision::Respond(answer.into_reply()),
             // No policy waits twice.
-            Step::Wait(_) => return Verdict::Respond(crate::named::closed().into_reply()),
+            Step::Wait(_) => return PolicyDecision::Respond(crate::named::closed().into_reply()),
             Step::Pass(None) => {}
             Step::Pass(Some(permit)) => head.hold(permit),
         }

@@ -110,7 +110,13 @@ impl Extensions {
         }
         let (policies, around) = match route.layers().is_empty() {
             true => (policies, None),
-            false => (None, policies.map(|policies| boxed(Around(policies)))),
+            false => (
+                None,
+                policies.map(|policies| {
+                    let route = Arc::new(route.clone());
+                    boxed(Around { policies, route })
+                }),
+            ),
         };
         let mut problems = Problems::new();
         let filters = self.filters_of(route, &mut problems);

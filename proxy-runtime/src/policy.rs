@@ -29,8 +29,7 @@ use crate::connection::ConnectionInfo;
 use crate::contain::{contained, contained_call};
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::filter::{Reply, RequestEdit};
-use crate::forward::RouteContext;
-use crate::forward::response::own;
+use crate::head::headers::strip_options;
 use crate::head::{HeaderMutations, HttpHead};
 use crate::layer::{ProxyRequestBody, RouteService};
 use crate::observe::{LOG_PAUSE, targets};
@@ -79,11 +78,11 @@ pub trait RoutePolicies: Send + Sync + 'static {
         head: &mut RequestEdit<'_>,
         route: &Route,
         connection: ConnectionInfo,
-    ) -> Verdict;
+    ) -> PolicyDecision;
 }
 
 /// The decision about a request.
-pub enum Verdict {
+pub enum PolicyDecision {
     /// The request goes on.
     Pass,
     /// The request is answered.
@@ -96,9 +95,9 @@ pub enum Verdict {
 pub type Waiting = Pin<Box<dyn Future<Output = Decide> + Send>>;
 
 /// The rest of the decision after a wait.
-pub type Decide = Box<dyn FnOnce(&mut RequestEdit<'_>, &Route) -> Verdict + Send>;
+pub type Decide = Box<dyn FnOnce(&mut RequestEdit<'_>, &Route) -> PolicyDecision + Send>;
 
-impl fmt::Debug for Verdict {
+impl fmt::Debug for PolicyDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Pass => "Pass",
@@ -111,10 +110,10 @@ impl fmt::Debug for Verdict {
 /// Calls the code of policies, and contains its panics.
 pub(crate) fn call(
     route: &Route,
-    judge: impl FnOnce() -> Verdict,
-) -> Result<Verdict, ForwardError> {
+    judge: impl FnOnce() -> PolicyDecision,
+) -> Result<PolicyDecision, ForwardError> {
     match contained_call(judge) {
-        Ok(Verdict::Respond(reply)) => Ok(Verdict::Respond(reply.of_policy())),
+        Ok(PolicyDecision::Respond(reply)) => Ok(PolicyDecision::Respond(reply.of_policy())),
         Ok(verdict) => Ok(verdict),
         Err(panic) => Err(panicked(route, &panic.0)),
     }
@@ -154,9 +153,9 @@ pub(crate) async fn judge_http(
     })?;
     loop {
         match verdict {
-            Verdict::Pass => return Ok(None),
-            Verdict::Respond(reply) => return Ok(Some(reply)),
-            Verdict::Wait(waiting) => {
+            PolicyDecision::Pass => return Ok(None),
+            PolicyDecision::Respond(reply) => return Ok(Some(reply)),
+            PolicyDecision::Wait(waiting) => {
                 let decide = wait(route, waiting).await?;
                 verdict = call(route, || {
                     decide(&mut RequestEdit::of_http(*head, edits), route)
@@ -167,14 +166,18 @@ pub(crate) async fn judge_http(
 }
 
 /// The policies of a route that has layers, around these.
-pub(crate) struct Around(pub(crate) Arc<dyn RoutePolicies>);
+pub(crate) struct Around {
+    pub(crate) policies: Arc<dyn RoutePolicies>,
+    pub(crate) route: Arc<Route>,
+}
 
 impl Layer<RouteService> for Around {
     type Service = Guarded;
 
     fn layer(&self, rest: RouteService) -> Guarded {
         Guarded {
-            policies: Arc::clone(&self.0),
+            policies: Arc::clone(&self.policies),
+            route: Arc::clone(&self.route),
             rest,
         }
     }
@@ -184,6 +187,7 @@ impl Layer<RouteService> for Around {
 #[derive(Clone)]
 pub(crate) struct Guarded {
     policies: Arc<dyn RoutePolicies>,
+    route: Arc<Route>,
     rest: RouteService,
 }
 
@@ -197,18 +201,16 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
     }
 
     fn call(&mut self, request: Request<ProxyRequestBody>) -> Self::Future {
-        let Self { policies, rest } = self.clone();
+        let Self {
+            policies,
+            route,
+            rest,
+        } = self.clone();
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
-            let context = parts.extensions.get::<RouteContext>().cloned();
-            // The first service of a route has its context.
-            let Some(context) = context else {
-                return Ok(own(StatusCode::INTERNAL_SERVER_ERROR, None));
-            };
-            let route = context.route();
             let mut edits = HeaderMutations::default();
             let head = HttpHead::new(&parts);
-            let judged = judge_http(&*policies, route, &head, &mut edits).await?;
+            let judged = judge_http(&*policies, &route, &head, &mut edits).await?;
             let notes = edits.take_notes();
             let held = edits.take_held();
             let mut response = match judged {
@@ -220,6 +222,8 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
                     response
                 }
                 None => {
+                    // `Connection` must not take away what the policies tell the destination.
+                    strip_options(&mut parts.headers);
                     edits.apply_to(&mut parts.headers);
                     let request = Request::from_parts(parts, body);
                     let mut response = rest.answer(request).await?;

@@ -339,7 +339,7 @@ impl Watch {
                 self.schedule.finished(name, is_there.then(|| now + reread));
                 self.store(name, instances);
             }
-            // Nobody knows the service any more.
+            // The service is not known any more.
             Err(_) if !self.services.lists(name) && !self.said.contains_key(name) => {
                 self.is_dirty |= self.unread.read(name);
                 self.schedule.finished(name, None);

@@ -11,7 +11,8 @@
 //!
 //! | policy | carries | value |
 //! |---|---|---|
-//! | `HashCookie` | cookie | XXH64 of the destination's id in upper case, in UTF-16 (little endian), as lower-case hex |
+//! | `HashCookie` | cookie | XXH64 of the destination's id in upper case, in UTF-16 (little endian), as lower-case
+//! hex |
 //! | `ArrCookie` | cookie | SHA-256 of the destination's id in lower case, in UTF-16 (little endian), as upper-case hex |
 //! | `Cookie` | cookie | encrypted with the first of the proxy's keys; values of all keys are accepted |
 //! | `CustomHeader` | header | the same |

@@ -34,7 +34,7 @@ pub(crate) trait RequestMetrics {
     /// The errors of its cluster, or those of the proxy if it has none.
     fn errors(&self) -> &ErrorCounters;
 
-    /// Counts it with the requests that were served, which took so long, unless it is an attempt.
+    /// Counts it with the requests that were served, which took that time, unless it is an attempt.
     fn served(&self, labels: Labels, elapsed: Sample);
 }
 

@@ -1,21 +1,10 @@
 //! What a client of gRPC is told where others get a status of HTTP.
 
+use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use http::{Response, StatusCode};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
-
-/// Marks a response that the proxy, or its server, has made itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LocalReplyMark;
-
-impl LocalReplyMark {
-    /// Marks a response.
-    pub(crate) fn mark<B>(response: &mut Response<B>) {
-        response.extensions_mut().insert(Self);
-    }
-}
 
 /// Makes of the head of a response of the proxy's own the one for a call of gRPC: trailers without a
 /// message before them, as "gRPC over HTTP2" has it for calls that fail at once. Returns the status of

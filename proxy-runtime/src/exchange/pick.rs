@@ -34,7 +34,7 @@ pub(crate) fn pick<H: RequestHead>(
 }
 
 /// Another destination than those that failed, picked as if they were unhealthy: what fails fast has
-/// little to do, so whoever looks at the load would prefer it, and it may be the last of its tier.
+/// little to do, so policies that look at the load would prefer it, and it may be the last of its tier.
 /// `None` if there is no other.
 #[cold]
 pub(super) fn pick_other<H: RequestHead>(

@@ -89,7 +89,7 @@ impl Reply {
         *response.headers_mut() = headers;
         #[cfg(all(feature = "server", feature = "http2"))]
         if is_of_policy {
-            crate::exchange::grpc::LocalReplyMark::mark(&mut response);
+            crate::head::LocalReplyMark::mark(&mut response);
         }
         #[cfg(not(all(feature = "server", feature = "http2")))]
         let _ = is_of_policy;

@@ -35,7 +35,7 @@ use super::exchange::readdress::SentHead;
 use super::exchange::resolved_route::{Chosen, ResolvedRoute, remove_lines};
 use super::recycled::{self, Kind};
 use super::service_download::ServiceDownload;
-use super::switch::Switch;
+use super::switch::SwitchRequest;
 use super::typed::{TypedRequest, final_head};
 use super::upgrade::UpgradedClient;
 
@@ -74,7 +74,7 @@ pub(super) struct ServiceDownstream {
     pub(super) body: Option<BodyFrames>,
     pub(super) chosen: Chosen,
     /// The switch of protocols that the request wishes for.
-    pub(super) switch: Option<Box<Switch>>,
+    pub(super) switch: Option<Box<SwitchRequest>>,
     /// The time from which the route's `Timeout` counts, if it is not the beginning of the exchange.
     pub(super) arrived: Option<Instant>,
     pub(super) record: ServiceRecord,
@@ -375,7 +375,7 @@ impl Downstream for ServiceDownstream {
     }
 
     /// Drops it: an `http::Response` is the final one, and has no place for others. User agents may ignore interim
-    /// responses (RFC 9110 section 15.2), so nobody may depend on them.
+    /// responses (RFC 9110 section 15.2), so they may not depend on them.
     fn pass_interim(
         &mut self,
         response: &RawResponse,
@@ -449,7 +449,7 @@ impl Downstream for ServiceDownstream {
         };
         self.record.slot.put_head(head, length);
         download.begun = Some(incoming);
-        // The rest is for the body, but for what ends the response.
+        // The rest is for the body, except what ends the response.
         let _ = download.poll_put(&self.record.slot, &mut false);
         Ok(())
     }
@@ -479,7 +479,7 @@ impl Downstream for ServiceDownstream {
         }
     }
 
-    /// The server sees to callers that do not take the response: a body that nobody polls cannot look at a clock.
+    /// The server sees to callers that do not take the response: a body that is not polled cannot look at a clock.
     fn backpressure(&self, download: &mut ServiceDownload) -> Backpressure {
         match download.is_full && !download.is_done {
             true => Backpressure::Elsewhere,

@@ -16,7 +16,7 @@ use super::downstream::{ServiceDownstream, ServiceRecord};
 use super::exchange;
 use super::exchange::resolved_route::Chosen;
 use super::handshake::Handshake;
-use super::switch::Switch;
+use super::switch::SwitchRequest;
 use super::upgrade::Upgrade;
 use super::{plan, typed};
 use crate::error::{ForwardError, ForwardErrorKind};
@@ -63,7 +63,7 @@ impl Rejected {
 /// A request that the exchange forwards.
 pub(super) struct ExchangePlan {
     chosen: Chosen,
-    switch: Option<Box<Switch>>,
+    switch: Option<Box<SwitchRequest>>,
     /// The client's method.
     method: Method,
     framing: Framing,
@@ -107,7 +107,7 @@ impl ExchangePlan {
         if let Some(upgrade) = upgrade {
             let upstream = snapshot.cluster_at(cluster).upstream();
             let handshake = Handshake::new(upgrade.wish(), head.headers(), upstream);
-            switch = Some(Box::new(Switch {
+            switch = Some(Box::new(SwitchRequest {
                 handshake: handshake.map_err(|error| Rejected::new(error, Some(cluster)))?,
                 client: Some(upgrade.into_client()),
                 is_agreed: false,

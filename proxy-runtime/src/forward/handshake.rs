@@ -90,8 +90,8 @@ impl Handshake {
         head.extend_from_slice(b"\r\n");
     }
 
-    /// Returns true if `status`, with which the destination does not agree, would tell the client that it does:
-    /// whoever asks with CONNECT takes any 2xx for a tunnel (RFC 8441 section 5).
+    /// Returns true if `status`, with which the destination does not agree, would tell the client that it does: a
+    /// client that asks with CONNECT takes any 2xx for a tunnel (RFC 8441 section 5).
     pub(crate) fn is_mistakable(&self, status: StatusCode) -> bool {
         self.is_connect && status.is_success()
     }

@@ -20,7 +20,7 @@ pub(crate) fn own(status: StatusCode, allow: Option<&str>) -> Response<ProxyBody
         HeaderValue::from_static("text/plain; charset=utf-8"),
     );
     #[cfg(all(feature = "server", feature = "http2"))]
-    crate::exchange::grpc::LocalReplyMark::mark(&mut response);
+    crate::head::LocalReplyMark::mark(&mut response);
     if let Some(Ok(allow)) = allow.map(HeaderValue::from_str) {
         response.headers_mut().insert(ALLOW, allow);
     }

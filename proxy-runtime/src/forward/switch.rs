@@ -11,7 +11,7 @@ use crate::http1::{Framing, HeadTable, RawResponse};
 use crate::upstream::to_map;
 
 /// A switch of protocols that a request wishes for.
-pub(crate) struct Switch {
+pub(crate) struct SwitchRequest {
     pub(crate) handshake: Handshake,
     /// Taken when the destination has agreed.
     pub(crate) client: Option<UpgradedClient>,
@@ -19,7 +19,7 @@ pub(crate) struct Switch {
     pub(crate) is_agreed: bool,
 }
 
-impl Switch {
+impl SwitchRequest {
     /// Checks the response to a request for a switch, and makes of its head that for the client.
     #[cold]
     pub(super) fn answered(

@@ -97,6 +97,19 @@ pub(crate) fn strip_named(headers: &mut HeaderMap) {
     }
 }
 
+/// Removes the fields that `Connection` names, and all of its options but `upgrade`, so that fields which are set later
+/// stay.
+pub(crate) fn strip_options(headers: &mut HeaderMap) {
+    strip_named(headers);
+    if headers.contains_key(CONNECTION) {
+        let is_upgrade = has_token(headers, &CONNECTION, "upgrade");
+        headers.remove(CONNECTION);
+        if is_upgrade {
+            headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        }
+    }
+}
+
 /// Removes the fields by which connections live, whatever a route says of them.
 pub(crate) fn strip_framing(headers: &mut HeaderMap) {
     for name in [CONNECTION, UPGRADE, TRANSFER_ENCODING] {

@@ -5,6 +5,8 @@ mod address_text;
 pub(crate) mod headers;
 mod http_head;
 mod in_place;
+#[cfg(all(feature = "server", feature = "http2"))]
+mod local_reply;
 mod mutations;
 
 pub(crate) use self::address_text::AddressText;
@@ -12,5 +14,7 @@ pub(crate) use self::http_head::HttpHead;
 #[cfg(feature = "http2")]
 pub(crate) use self::http_head::is_websocket_connect;
 pub(crate) use self::in_place::put_in_place;
+#[cfg(all(feature = "server", feature = "http2"))]
+pub(crate) use self::local_reply::LocalReplyMark;
 pub use self::mutations::InvalidEdit;
-pub(crate) use self::mutations::{HeaderMutations, Held, ResponseNotes};
+pub(crate) use self::mutations::{HeaderMutations, HeldValues, ResponseNotes};

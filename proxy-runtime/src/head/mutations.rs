@@ -73,23 +73,23 @@ pub(crate) struct HeaderMutations {
     /// Changes of the response that were decided with the request.
     of_response: Vec<FieldMutation>,
     /// Values that are dropped with the exchange.
-    held: Held,
+    held: HeldValues,
 }
 
 /// Values that a request holds until its response has ended.
 #[derive(Default)]
-pub(crate) struct Held(Vec<Box<dyn Send + Sync>>);
+pub(crate) struct HeldValues(Vec<Box<dyn Send + Sync>>);
 
-impl Held {
+impl HeldValues {
     /// Returns true if nothing is held.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl fmt::Debug for Held {
+impl fmt::Debug for HeldValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Held").field(&self.0.len()).finish()
+        f.debug_tuple("HeldValues").field(&self.0.len()).finish()
     }
 }
 
@@ -196,7 +196,7 @@ impl HeaderMutations {
     }
 
     /// The values that are held.
-    pub(crate) fn take_held(&mut self) -> Held {
+    pub(crate) fn take_held(&mut self) -> HeldValues {
         std::mem::take(&mut self.held)
     }
 

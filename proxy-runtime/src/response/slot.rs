@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::error::ForwardErrorKind;
-use crate::head::{Held, put_in_place};
+use crate::head::{HeldValues, put_in_place};
 use crate::local_pool::{LocalPool, Recycle};
 use crate::response::ExchangeInfo;
 
@@ -41,7 +41,7 @@ struct SlotContent {
     /// The time at which the exchange must be polled, if it is not sooner.
     due: Option<Instant>,
     /// Values that the body of the response holds.
-    held: Held,
+    held: HeldValues,
 }
 
 impl ResponseSlot {
@@ -113,12 +113,12 @@ impl ResponseSlot {
     }
 
     /// Gives the body of the response values to hold.
-    pub(crate) fn hold(&self, held: Held) {
+    pub(crate) fn hold(&self, held: HeldValues) {
         self.0.lock().held = held;
     }
 
     /// Takes the head, with the length of the body if that is known, and the values that the body holds.
-    pub(super) fn take_head(&self) -> Option<(Response<()>, Option<u64>, Held)> {
+    pub(super) fn take_head(&self) -> Option<(Response<()>, Option<u64>, HeldValues)> {
         let mut content = self.0.lock();
         let head = content.head.take()?;
         Some((head, content.length, std::mem::take(&mut content.held)))

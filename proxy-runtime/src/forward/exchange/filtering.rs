@@ -17,7 +17,7 @@ use crate::forward::response::own;
 use crate::head::HeaderMutations;
 use crate::http1::{HeadTable, RawResponse};
 use crate::local_pool::{LocalPool, Recycle};
-use crate::policy::{self, Decide, Verdict};
+use crate::policy::{self, Decide, PolicyDecision};
 use crate::response::ProxyBody;
 use crate::trace::RequestTrace;
 use crate::upstream::response_limits;
@@ -149,17 +149,17 @@ impl Filtered {
         &mut self,
         route: &ResolvedRoute<'_>,
         down: &D,
-        judge: impl FnOnce(&mut RequestEdit<'_>) -> Verdict,
+        judge: impl FnOnce(&mut RequestEdit<'_>) -> PolicyDecision,
     ) -> Result<(), Unconnected> {
         let edits = &mut self.edits;
         let called = policy::call(route.route, || down.show_request(edits, judge));
         match called.map_err(Unconnected::Failed)? {
-            Verdict::Pass => {
+            PolicyDecision::Pass => {
                 down.hold(&mut self.edits);
                 self.filter(route, down)
             }
-            Verdict::Respond(reply) => Err(Unconnected::Replied(Box::new(reply))),
-            Verdict::Wait(waiting) => Err(Unconnected::Waits(waiting)),
+            PolicyDecision::Respond(reply) => Err(Unconnected::Replied(Box::new(reply))),
+            PolicyDecision::Wait(waiting) => Err(Unconnected::Waits(waiting)),
         }
     }
 

@@ -24,8 +24,8 @@
 //!  7 finish           return the connection to its pool, carry a tunnel, record the end, or send a local reply
 //! ```
 //!
-//! Destinations have one form: a connection of HTTP/1.1 (`upstream/http1`), or a stream of HTTP/2 that implements one for
-//! one request (`upstream/http2/message_io`).
+//! Destinations have one form: a connection of HTTP/1.1 (`upstream/http1`), or a stream of HTTP/2 that implements one
+//! for one request (`upstream/http2/message_io`).
 //!
 //! [`Flow`](flow::Flow) is the state of one exchange; the thread reuses it. The route's transforms were compiled when
 //! the configuration was published ([`CompiledTransforms`](crate::transform::CompiledTransforms)); the
@@ -37,8 +37,8 @@
 //!
 //! # What leaves the byte path
 //!
-//! Nothing was read or written before. The server makes requests of the tower service of these, which is the third kind of
-//! client:
+//! Nothing was read or written before. The server makes requests of the tower service of these, which is the third
+//! kind of client:
 //!
 //! - requests without a route, of routes that reject all requests, reply themselves or lead to no cluster;
 //! - HTTP/1.0, `Upgrade`, `CONNECT`, `TRACE` and `Expect`;
@@ -50,15 +50,16 @@
 //!
 //! # Expect
 //!
-//! The body of a request with `Expect: 100-continue` is held back ([`Outbound`](outbound::Outbound)) until the destination
-//! asks for it or answers with a success, for `continue_timeout` at most. After any other response it is not sent, and the
-//! connection closes. A stream of HTTP/2 needs no asking: a destination that does not want the body resets it.
+//! The body of a request with `Expect: 100-continue` is held back ([`Outbound`](outbound::Outbound)) until the
+//! destination asks for it or answers with a success, for `continue_timeout` at most. After any other response it is
+//! not sent, and the connection closes. A stream of HTTP/2 needs no asking: a destination that does not want the body
+//! resets it.
 //!
 //! # Interim responses
 //!
-//! Clients of HTTP/1.1 and HTTP/2 get them. The caller of a tower service does not, and so neither does the client of a
-//! route with layers: RFC 9110 section 15.2 asks proxies to forward them, but an `http::Response` is the final one, and has
-//! no place for others. The same section lets user agents ignore them, so that nobody may depend on them.
+//! Clients of HTTP/1.1 and HTTP/2 get them. The caller of a tower service does not, and so neither does the client of
+//! a route with layers: RFC 9110 section 15.2 asks proxies to forward them, but an `http::Response` is the final one,
+//! and has no place for others. The same section lets user agents ignore them, so that nobody may depend on them.
 //!
 //! # Files of one GET
 //!

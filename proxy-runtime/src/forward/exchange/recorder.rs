@@ -29,7 +29,7 @@ pub(crate) struct Recorder<'a> {
 /// The counters that are updated.
 #[derive(Debug)]
 struct Borrowed<'a> {
-    /// `None` after the end, and for an attempt: its request is counted by whoever calls the layers.
+    /// `None` after the end, and for an attempt: the caller of the layers counts its request.
     active: Option<SplitEntry<'a>>,
     route: &'a RouteState,
     cluster: &'a ClusterState,

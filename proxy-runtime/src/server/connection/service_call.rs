@@ -27,7 +27,7 @@ use super::state::ConnectionState;
 use crate::BoxError;
 use crate::error::ForwardErrorKind;
 #[cfg(feature = "http2")]
-use crate::exchange::grpc::LocalReplyMark;
+use crate::head::LocalReplyMark;
 use crate::head::put_in_place;
 use crate::http1::{Method as RawMethod, RawRequest};
 use crate::observe::{LOG_PAUSE, targets};

@@ -5,7 +5,8 @@ use http::StatusCode;
 use http::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderValue, TE};
 use http::response::Parts;
 
-use crate::exchange::grpc::{self, LocalReplyMark};
+use crate::exchange::grpc;
+use crate::head::LocalReplyMark;
 use crate::head::headers::{strip_for_http2, take_apart_if_long};
 use crate::server::http1::date::write_date;
 

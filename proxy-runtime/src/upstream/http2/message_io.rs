@@ -23,8 +23,8 @@ use tracing::debug;
 
 use super::carrier::Place;
 use super::message_text::Text;
-use super::message_upload::{MOST_FRAMING, Upload};
-use super::opening::{AllowedNothing, OpenStream, open};
+use super::message_upload::{MOST_FRAMING, UploadBody};
+use super::opening::{AllowedNothing, OpenedStream, open};
 use super::{Http2Connection, MAX_SEND_BUFFER};
 use crate::head::headers::{strip_for_http2, take_apart_if_long};
 use crate::http1::{
@@ -50,7 +50,7 @@ pub(crate) struct Http2Io {
     /// The length of the request's head in HTTP/1.1.
     head_length: usize,
     is_head: bool,
-    upload: Upload,
+    upload: UploadBody,
     /// The request's side of the stream, until all was sent.
     send: Option<SendStream<Bytes>>,
     /// True while the destination's windows have no room.
@@ -72,7 +72,7 @@ enum Step {
     /// The head is made, and not asked to be sent.
     Prepared(Option<Box<Request<()>>>),
     /// Waits for a stream.
-    Opening(Pin<Box<dyn Future<Output = Result<OpenStream, SendError>> + Send + Sync>>),
+    Opening(Pin<Box<dyn Future<Output = Result<OpenedStream, SendError>> + Send + Sync>>),
     /// Waits for the head of the response. The number is the turn in which the stream is opened.
     Sent(ResponseFuture, usize),
     /// The body of the response follows.
@@ -129,10 +129,10 @@ impl Http2Io {
             is_head: *request.method() == Method::HEAD,
             step: Step::Prepared(Some(Box::new(request))),
             upload: match raw.framing() {
-                _ if is_tunnel => Upload::Tunnel,
-                Framing::Chunked => Upload::Chunks(Box::default()),
-                Framing::Length(length) => Upload::Length(length),
-                Framing::None | Framing::UntilClose | Framing::Tunnel => Upload::Length(0),
+                _ if is_tunnel => UploadBody::Tunnel,
+                Framing::Chunked => UploadBody::Chunks(Box::default()),
+                Framing::Length(length) => UploadBody::Length(length),
+                Framing::None | Framing::UntilClose | Framing::Tunnel => UploadBody::Length(0),
             },
             send: None,
             is_blocked: false,
@@ -210,7 +210,7 @@ impl Http2Io {
             let Some(request) = request.take() else {
                 return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
             };
-            let has_body = !matches!(self.upload, Upload::Length(0));
+            let has_body = !matches!(self.upload, UploadBody::Length(0));
             let opening = open(Arc::clone(&self.connection), *request, has_body);
             self.step = Step::Opening(Box::pin(opening));
         }
@@ -310,7 +310,7 @@ impl Http2Io {
         match Pin::new(response).poll(cx) {
             Poll::Ready(Ok(response)) => {
                 let (head, receive) = response.into_parts();
-                if matches!(self.upload, Upload::Tunnel) && head.status.is_success() {
+                if matches!(self.upload, UploadBody::Tunnel) && head.status.is_success() {
                     // RFC 8441 section 5.
                     let status = StatusCode::SWITCHING_PROTOCOLS;
                     self.text.write_head(status, &head.headers, SWITCHED);
@@ -368,7 +368,7 @@ impl Http2Io {
             None => {}
             // RFC 9113 section 8.5: what CANCEL is to a tunnel, an end is to a connection.
             Some(Err(error))
-                if matches!(self.upload, Upload::Tunnel)
+                if matches!(self.upload, UploadBody::Tunnel)
                     && matches!(error.reason(), Some(Reason::NO_ERROR | Reason::CANCEL)) =>
             {
                 return Poll::Ready(Ok(false));

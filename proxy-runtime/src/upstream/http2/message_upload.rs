@@ -12,7 +12,7 @@ use crate::upstream::http1::{limits, to_map};
 pub(super) const MOST_FRAMING: usize = 1024;
 
 /// The body of a request that is left to be sent.
-pub(super) enum Upload {
+pub(super) enum UploadBody {
     /// A tunnel, if the destination agrees to one.
     Tunnel,
     Length(u64),
@@ -29,7 +29,7 @@ pub(super) struct UploadChunks {
     trailers: Option<HeaderMap>,
 }
 
-impl Upload {
+impl UploadBody {
     pub(super) fn has_ended(&self) -> bool {
         match self {
             Self::Tunnel => false,

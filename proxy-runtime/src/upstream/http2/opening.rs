@@ -21,7 +21,7 @@ use crate::upstream::error::{ExchangeError, SendError};
 pub(super) type AllowedNothing = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
 /// A stream on which the head of a request was sent.
-pub(super) struct OpenStream {
+pub(super) struct OpenedStream {
     pub(super) response: ResponseFuture,
     /// The request's side, if more follows the head.
     pub(super) send: Option<SendStream<Bytes>>,
@@ -40,7 +40,7 @@ pub(super) async fn open(
     connection: Arc<Http2Connection>,
     request: Request<()>,
     has_body: bool,
-) -> Result<OpenStream, SendError> {
+) -> Result<OpenedStream, SendError> {
     if has_body && connection.is_idle() {
         // What was taken of a body is not kept, so that it could not be sent again.
         connection.signs.look().await;
@@ -81,7 +81,7 @@ pub(super) async fn open(
         return Err(SendError::not_allowed(Sent::Something));
     }
     send.is_over = true;
-    Ok(OpenStream {
+    Ok(OpenedStream {
         response,
         send: has_body.then_some(stream),
         turn,

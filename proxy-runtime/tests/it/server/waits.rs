@@ -11,7 +11,7 @@ use http::header::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use proxy_runtime::filter::{Reply, RequestEdit};
 use proxy_runtime::layer::RouteService;
-use proxy_runtime::policy::{Decide, PolicySource, RoutePolicies, Verdict};
+use proxy_runtime::policy::{Decide, PolicyDecision, PolicySource, RoutePolicies};
 use proxy_runtime::proxy_model::compiled::Route;
 use proxy_runtime::proxy_model::config::ProxyConfig;
 use proxy_runtime::proxy_model::{Problems, Snapshot};
@@ -60,7 +60,7 @@ impl Scripted {
         }
     }
 
-    fn decide(&self, head: &mut RequestEdit<'_>) -> Verdict {
+    fn decide(&self, head: &mut RequestEdit<'_>) -> PolicyDecision {
         head.hold(Counted::new(&self.held));
         head.set("x-user", "ann").unwrap();
         head.remove("x-secret").unwrap();
@@ -68,7 +68,7 @@ impl Scripted {
         head.set_on_response("x-gone", "by transform").unwrap();
         head.remove_on_response("x-private").unwrap();
         match head.path() {
-            "/denied" => Verdict::Respond(
+            "/denied" => PolicyDecision::Respond(
                 Reply::new(StatusCode::FORBIDDEN)
                     .with_header(
                         HeaderName::from_static("x-why"),
@@ -76,20 +76,20 @@ impl Scripted {
                     )
                     .with_body("Forbidden.\n"),
             ),
-            "/over-limit" => Verdict::Respond(Reply::new(StatusCode::TOO_MANY_REQUESTS)),
-            "/unknown" => Verdict::Respond(Reply::new(StatusCode::UNAUTHORIZED)),
+            "/over-limit" => PolicyDecision::Respond(Reply::new(StatusCode::TOO_MANY_REQUESTS)),
+            "/unknown" => PolicyDecision::Respond(Reply::new(StatusCode::UNAUTHORIZED)),
             "/panic" => panic!("as the path says"),
-            _ => Verdict::Pass,
+            _ => PolicyDecision::Pass,
         }
     }
 }
 
 impl RoutePolicies for Scripted {
-    fn judge(&self, head: &mut RequestEdit<'_>, _: &Route, _: ConnectionInfo) -> Verdict {
+    fn judge(&self, head: &mut RequestEdit<'_>, _: &Route, _: ConnectionInfo) -> PolicyDecision {
         let this = self.clone();
         if head.path() == "/for-ever" {
             let waits = Counted::new(&self.waiting);
-            return Verdict::Wait(Box::pin(async move {
+            return PolicyDecision::Wait(Box::pin(async move {
                 std::future::pending::<()>().await;
                 drop(waits);
                 unreachable!("it waits for ever")
@@ -99,10 +99,10 @@ impl RoutePolicies for Scripted {
             return this.decide(head);
         }
         // Twice, as two policies.
-        Verdict::Wait(Box::pin(async move {
+        PolicyDecision::Wait(Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(1)).await;
             let first: Decide = Box::new(|_, _| {
-                Verdict::Wait(Box::pin(async move {
+                PolicyDecision::Wait(Box::pin(async move {
                     tokio::task::yield_now().await;
                     Box::new(move |head: &mut RequestEdit<'_>, _: &Route| this.decide(head))
                         as Decide
