@@ -35,7 +35,7 @@ const TOOLS: [&str; 5] = [
     "xtask",
 ];
 
-/// The profile of nextest for a run of all tests, in which a test takes two places, and one that mostly waits takes one.
+/// The profile of nextest for a run of all tests. A test takes two places in it, and one that mostly waits takes one.
 const PROFILE: &str = "--profile=ci";
 
 /// The number of places per processor.
