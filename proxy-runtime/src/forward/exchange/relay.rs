@@ -206,8 +206,10 @@ impl<D: Downstream> Relay<'_, D> {
             if self.flow.outbound.stage() == Stage::Done {
                 return Poll::Ready(());
             }
-            if self.connection.poll_refused(cx).is_pending() {
-                ready!(self.poll_expired(cx));
+            if self.connection.poll_refused(cx).is_pending()
+                && !matches!(ready!(self.poll_expired(cx)), Failure::Disconnected(_))
+            {
+                self.connection.give_up_upload();
             }
         }
         self.stop_upload(UploadFailure::Destination { is_unsent: false });

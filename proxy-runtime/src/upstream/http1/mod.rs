@@ -115,6 +115,15 @@ impl Http1Connection {
         }
     }
 
+    /// Records that the destination of a stream has taken no more of the request for too long.
+    #[cold]
+    pub(crate) fn give_up_upload(&self) {
+        #[cfg(feature = "http2")]
+        if let Some(stream) = self.io.stream() {
+            stream.give_up_upload();
+        }
+    }
+
     /// Ready when the destination has reset the stream, so that it takes no more of the request.
     #[cfg_attr(
         not(feature = "http2"),

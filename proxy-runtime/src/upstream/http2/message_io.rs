@@ -160,6 +160,16 @@ impl Http2Io {
             }
     }
 
+    /// Records that the destination has taken no more of the request for too long, though its response is complete.
+    ///
+    /// What a destination holds back of the connection's window is not given back with the stream. So no further request
+    /// goes over the connection.
+    pub(crate) fn give_up_upload(&self) {
+        if self.is_blocked {
+            self.connection.retire();
+        }
+    }
+
     /// Ready when the destination takes no more of the request.
     pub(crate) fn poll_refused(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.send {
@@ -487,16 +497,6 @@ impl AsyncWrite for Http2Io {
             return Poll::Ready(ended.map_err(|_| io::ErrorKind::BrokenPipe.into()));
         }
         Poll::Ready(Ok(()))
-    }
-}
-
-impl Drop for Http2Io {
-    fn drop(&mut self) {
-        // What a destination holds back of the connection's window is not given back with the stream. So no further
-        // request goes over a connection on which it takes no more, though its response is complete.
-        if self.is_blocked && self.has_ended() {
-            self.connection.retire();
-        }
     }
 }
 
