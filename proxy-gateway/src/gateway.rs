@@ -471,7 +471,10 @@ impl AdminSocket {
     /// Registers the socket with the runtime that will serve it.
     fn listener(self) -> Result<TcpListener, Failure> {
         let address = self.address;
-        TcpListener::from_std(self.socket).map_err(|error| admin_cannot_listen(address, &error))
+        // Another program may have opened it, or made it blocking.
+        let socket = self.socket.set_nonblocking(true).map(|()| self.socket);
+        let listener = socket.and_then(TcpListener::from_std);
+        listener.map_err(|error| admin_cannot_listen(address, &error))
     }
 }
 

@@ -11,9 +11,8 @@
 //!
 //! | policy | carries | value |
 //! |---|---|---|
-//! | `HashCookie` | cookie | XXH64 of the destination's id in upper case, in UTF-16 (little endian), as lower-case
-//! hex |
-//! | `ArrCookie` | cookie | SHA-256 of the destination's id in lower case, in UTF-16 (little endian), as upper-case hex |
+//! | `HashCookie` | cookie | XXH64 of the destination's id in upper case, as UTF-16 (little endian), in hex |
+//! | `ArrCookie` | cookie | SHA-256 of the destination's id in lower case, as UTF-16 (little endian), in HEX |
 //! | `Cookie` | cookie | encrypted with the first of the proxy's keys; values of all keys are accepted |
 //! | `CustomHeader` | header | the same |
 //!

@@ -1,8 +1,8 @@
 //! A stream of HTTP/2 as the exchange sees it: a connection of HTTP/1.1 for one request and its response.
 //!
-//! The exchange writes and reads heads in one form, that of HTTP/1.1. Here a head becomes the fields of a stream and back.
-//! The body of a request is written in the framing of its head. The body of a response can be read in either form: as
-//! frames, without a copy ([`Http2Io::poll_frame`]), or as bytes in the framing of its head.
+//! The exchange writes and reads heads in one form, that of HTTP/1.1. Here a head becomes the fields of a stream and
+//! back. The body of a request is written in the framing of its head. The body of a response can be read in either
+//! form: as frames, without a copy ([`Http2Io::poll_frame`]), or as bytes in the framing of its head.
 
 use std::io::{self, IoSlice};
 use std::num::NonZeroU64;
@@ -162,8 +162,8 @@ impl Http2Io {
 
     /// Records that the destination has taken no more of the request for too long, though its response is complete.
     ///
-    /// What a destination holds back of the connection's window is not given back with the stream. So no further request
-    /// goes over the connection.
+    /// What a destination holds back of the connection's window is not given back with the stream. So no further
+    /// request goes over the connection.
     pub(crate) fn give_up_upload(&self) {
         if self.is_blocked {
             self.connection.retire();
