@@ -11,8 +11,8 @@
 //!
 //! | policy | carries | value |
 //! |---|---|---|
-//! | `HashCookie` | cookie | XXH64 of the destination's id in upper case, as UTF-16 (little endian), in hex |
-//! | `ArrCookie` | cookie | SHA-256 of the destination's id in lower case, as UTF-16 (little endian), in HEX |
+//! | `HashCookie` | cookie | XXH64 of the destination's id in upper case (UTF-16, little endian), as lower-case hex |
+//! | `ArrCookie` | cookie | SHA-256 of the destination's id in lower case (UTF-16, little endian), as upper-case hex |
 //! | `Cookie` | cookie | encrypted with the first of the proxy's keys; values of all keys are accepted |
 //! | `CustomHeader` | header | the same |
 //!
