@@ -72,7 +72,7 @@ pub struct PolicyCount {
 pub trait RoutePolicies: Send + Sync + 'static {
     /// Judges a request before anything else is done with it. Must not block.
     ///
-    /// What the head is told to [hold](RequestEdit::hold) is dropped when the response has ended.
+    /// A value that the head is told to [hold](RequestEdit::hold) is dropped when the response has ended.
     fn judge(
         &self,
         head: &mut RequestEdit<'_>,

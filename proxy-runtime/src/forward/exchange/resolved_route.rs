@@ -274,7 +274,7 @@ impl<'a> ResolvedRoute<'a> {
     ///
     /// # Errors
     ///
-    /// It makes no valid request.
+    /// The head makes no valid request.
     #[inline]
     pub(crate) fn prepare(
         &self,

@@ -461,7 +461,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// What a trusted proxy appends counts, whatever the client has sent before it.
+        /// The address that a trusted proxy appends counts, whatever the client has sent before it.
         #[test]
         fn a_client_cannot_hide_what_a_proxy_appends(
             sent in r#"[ -~]{0,24}"#,
