@@ -73,20 +73,17 @@ async fn a_broken_file_changes_nothing_and_says_what_is_wrong() {
     file.write(r#"{ "ReverseProxy": { "Routes": { "r": { "Match": { "Paht": "/x" } } } } }"#);
     process.wait_for_output("Paht").await;
     assert_eq!(get(address, "/").await, "blue");
-    let problems = get(admin, "/api/v1/problems").await;
-    assert!(
-        problems.contains("/ReverseProxy/Routes/r/Match/Paht"),
-        "{problems}"
-    );
+    eventually("the problems name the key", async || {
+        let problems = get(admin, "/api/v1/problems").await;
+        problems.contains("/ReverseProxy/Routes/r/Match/Paht")
+    })
+    .await;
     assert_eq!(get(admin, "/readyz").await, "ready\n");
-    let metrics = get(admin, "/metrics").await;
-    let rejected = metrics
-        .lines()
-        .find(|line| line.starts_with("proxy_config_reload_total{result=\"failure\"}"));
-    assert!(
-        rejected.is_some_and(|line| line.ends_with(" 1")),
-        "{rejected:?}"
-    );
+    eventually("the rejection is counted", async || {
+        let metrics = get(admin, "/metrics").await;
+        metrics.contains("proxy_config_reload_total{result=\"failure\"} 1\n")
+    })
+    .await;
 }
 
 /// Errors that the start rejects are rejected while the program runs, in each section.
@@ -108,17 +105,19 @@ async fn an_error_in_any_section_rejects_the_file() {
         file.write(&config(green.addr(), &format!(", {more}")));
         process.wait_for_output(place).await;
         assert_eq!(get(address, "/").await, "blue", "{more}");
-        let problems = get(admin, "/api/v1/problems").await;
-        assert!(problems.contains(place), "{problems}");
+        eventually("the problems name it", async || {
+            get(admin, "/api/v1/problems").await.contains(place)
+        })
+        .await;
         let checked = output(&["check", "--config", &file.argument()]).await;
         assert!(checked.stdout.contains(place), "{}", checked.stdout);
         assert_eq!(checked.status.code(), Some(1), "{more}");
     }
-    let metrics = get(admin, "/metrics").await;
-    assert!(
-        metrics.contains("proxy_config_reload_total{result=\"failure\"} 3"),
-        "{metrics}"
-    );
+    eventually("each rejection is counted", async || {
+        let metrics = get(admin, "/metrics").await;
+        metrics.contains("proxy_config_reload_total{result=\"failure\"} 3")
+    })
+    .await;
     file.write(&config(green.addr(), ""));
     eventually("the file is right again", async || {
         get(address, "/").await == "green"
