@@ -118,7 +118,7 @@ causes! {
     AllEjected "all_ejected" Proxy
         "The passive check has ejected every destination of the cluster"
     ConnectionLimit "connection_limit" Proxy
-        "Too many requests wait for a connection because of `MaxConnectionsPerServer`"
+        "All connections that `MaxConnectionsPerServer` allows were in use: too many requests wait, or this one waited too long"
     AffinityRejected "affinity_rejected" Client
         "The destination of the request's affinity key is not available, and the failure policy rejects it"
     RequestNotBuilt "request_not_built" Proxy
