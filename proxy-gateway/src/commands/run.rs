@@ -195,7 +195,7 @@ fn not_taken(error: &HotRestartError) -> Failure {
 }
 
 /// The warning about changes of settings that are read at the start alone.
-const RESTART_NEEDED: &str = "Listeners, Admin, Telemetry (but for LogFilter), Server, Policies.Discovered or a section for discovery have changed; that takes effect with the next start";
+const RESTART_NEEDED: &str = "Listeners, Admin, Telemetry (except LogFilter), Server, Policies.Discovered or a section for discovery have changed; that takes effect with the next start";
 
 /// The problems of settings that do not serve yet are listed under this name.
 const NEXT_START: &str = "next start";
@@ -283,7 +283,7 @@ fn apply_filter(log: &mut LogControl, filter: Option<String>) {
             tracing::info!(target: "proxy::config", filter = shown, "the log filter has changed")
         }
         Err(error) => {
-            tracing::warn!(target: "proxy::config", "the log filter stays as it was: {error}")
+            tracing::warn!(target: "proxy::config", "the log filter stays unchanged: {error}")
         }
     }
 }
