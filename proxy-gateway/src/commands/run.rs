@@ -30,6 +30,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     let mut examined = examine(&layered);
     let of_machine = preflight::files(&examined.settings, &layered.origins);
     if examined.problems.has_errors() || of_machine.has_errors() {
+        let of_machine = preflight::not_said_yet(of_machine, &examined.problems);
         examined.problems.extend(of_machine);
         return Err(unusable(&examined.problems));
     }
