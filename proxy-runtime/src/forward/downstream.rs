@@ -41,7 +41,7 @@ use super::upgrade::UpgradedClient;
 
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
-use crate::error::{Allowance, ForwardErrorKind};
+use crate::error::{Allowance, Cause, ForwardErrorKind};
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
 use crate::head::{AddressText, HeaderMutations, HttpHead, headers};
@@ -308,7 +308,7 @@ impl Downstream for ServiceDownstream {
         _: &mut Context<'_>,
         _: &mut ServiceDownload,
         _: bool,
-    ) -> Poll<()> {
+    ) -> Poll<Cause> {
         Poll::Pending
     }
 
@@ -433,7 +433,7 @@ impl Downstream for ServiceDownstream {
             None => {
                 let mut incoming = Incoming::behind(response, table, rules, connection);
                 // The client can still get an error for a body that is malformed from its start.
-                if let Poll::Ready(Err(())) = incoming.poll_read(connection, cx) {
+                if let Poll::Ready(Err(_)) = incoming.poll_read(connection, cx) {
                     return Err(ResponseFailure::BrokenBody(status));
                 }
                 incoming
@@ -468,9 +468,7 @@ impl Downstream for ServiceDownstream {
             let Some(incoming) = &mut download.begun else {
                 return Poll::Ready(Ok(()));
             };
-            if ready!(incoming.poll_read(connection, cx)).is_err() {
-                return Poll::Ready(Err(ResponseFailure::Destination("its body broke off")));
-            }
+            ready!(incoming.poll_read(connection, cx))?;
             *has_news = true;
         }
     }
@@ -499,14 +497,14 @@ impl Downstream for ServiceDownstream {
         text: Bytes,
         _: bool,
         _: Option<ClientReadTimeout>,
-    ) -> Option<SentReply> {
+    ) -> Result<SentReply, Cause> {
         let sent = text.len() as u64;
         let slot = &self.record.slot;
         slot.put_head(Response::from_parts(head, ()), Some(sent));
         if !text.is_empty() {
             slot.put_data(text);
         }
-        Some(SentReply { sent, keep: true })
+        Ok(SentReply { sent, keep: true })
     }
 
     fn flows() -> &'static LocalKey<Flows<Self>> {

@@ -5,6 +5,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
+use super::failure::ResponseFailure;
 use crate::http1::{Method, PooledTable, RawResponse};
 use crate::response::TrailerRules;
 use crate::transform::CompiledTransforms;
@@ -90,7 +91,7 @@ impl Incoming {
         &mut self,
         connection: &mut Http1Connection,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), ()>> {
+    ) -> Poll<Result<(), ResponseFailure>> {
         match ready!(self.body.poll_frame(connection, cx)) {
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(data) => {
@@ -105,7 +106,10 @@ impl Incoming {
             },
             Some(Err(error)) => {
                 tracing::debug!(target: crate::observe::targets::REQUEST, %error, "the response broke off");
-                return Poll::Ready(Err(()));
+                return Poll::Ready(Err(match error.is_malformed() {
+                    true => ResponseFailure::MalformedBody("its body is malformed"),
+                    false => ResponseFailure::Destination("its body broke off"),
+                }));
             }
             None => {}
         }
