@@ -39,13 +39,13 @@ pub use self::request::{ParsedRequest, request_from_text};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::body_limit;
-use crate::forward::{BodyKind, OutgoingHead, check_head, check_length, check_path, reply};
+use crate::forward::{check_head, check_length, check_path, reply, sent_request};
 use crate::head::HttpHead;
 use crate::live::{Assessment, assess};
 use crate::proxy::Proxy;
 use crate::state::{Generation, Nowhere};
 use crate::support::rejection;
-use crate::transform::{LoopGuard, guards};
+use crate::transform::{CompiledTransforms, LoopGuard, guards};
 
 #[cfg(test)]
 mod tests;
@@ -213,8 +213,8 @@ pub fn explain(
 }
 
 /// Returns the request that `destination` would receive over HTTP/1.1 from `route`, with filtered
-/// headers and the route's transforms. Does not check whether the route matches, and assumes an
-/// empty body.
+/// headers and the route's transforms, which are compiled for it. Does not check whether the route
+/// matches.
 ///
 /// Uses the code of forwarded requests, to test or measure transforms without a network.
 ///
@@ -230,17 +230,12 @@ pub fn outgoing_request(
     connection: ConnectionInfo,
 ) -> Result<Request<()>, ForwardError> {
     let head = HttpHead::with_connection(request, connection);
-    outgoing(&head, route, destination, None)
-}
-
-fn outgoing(
-    head: &HttpHead<'_>,
-    route: &Route,
-    destination: &Destination,
-    guard: Option<&LoopGuard>,
-) -> Result<Request<()>, ForwardError> {
-    let outgoing = OutgoingHead::new(head, route, destination)?.guarded(guard);
-    outgoing.into_request((), BodyKind::Empty, false)
+    sent_request(
+        &head,
+        route,
+        &CompiledTransforms::of(route, None),
+        destination,
+    )
 }
 
 /// Explains a request with the state of a running proxy.
@@ -389,11 +384,16 @@ fn explain_with(
     let Some(destination) = kept.or_else(first) else {
         return explanation.ending(Verdict::NoDestination, StatusCode::SERVICE_UNAVAILABLE);
     };
-    let guard = match state {
-        Some(state) => state.loop_guard(),
-        None => place.guard.filter(|_| guards(route)),
+    let guarded;
+    let plan = match state {
+        Some(state) => state.inner_plan(),
+        None => {
+            let guard = place.guard.filter(|_| guards(route));
+            guarded = CompiledTransforms::of(route, guard);
+            &*guarded
+        }
     };
-    match outgoing(&head, route, destination, guard) {
+    match sent_request(&head, route, plan, destination) {
         Ok(request) => {
             explanation.forwarded = Some(forwarded(&request, destination));
             explanation

@@ -32,7 +32,7 @@ use super::exchange::frames_upload::{Allowed, FramesUpload};
 use super::exchange::incoming::{Incoming, trailer_rules};
 use super::exchange::outbound::Outbound;
 use super::exchange::readdress::SentHead;
-use super::exchange::resolved_route::{Chosen, ResolvedRoute, remove_lines};
+use super::exchange::resolved_route::{Chosen, ResolvedRoute};
 use super::recycled::{self, Kind};
 use super::service_download::ServiceDownload;
 use super::switch::SwitchRequest;
@@ -221,10 +221,6 @@ impl Downstream for ServiceDownstream {
         };
         let destination = &route.cluster.destinations()[picked.index.0 as usize];
         request.write(destination, &mut out)?;
-        if route.method == Method::Trace {
-            // The response repeats the request, and scripts may read it (RFC 9110 section 9.3.8).
-            remove_lines(&mut out, &["authorization", "cookie"]);
-        }
         if let Some(switch) = &self.switch {
             switch.handshake.ask(&mut out);
         }

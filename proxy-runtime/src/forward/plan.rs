@@ -8,8 +8,8 @@ use proxy_model::matching::{Lookup, MethodSet};
 use proxy_model::{RequestHead, Snapshot};
 use tracing::debug;
 
+use super::body_kind::{BodyKind, body_kind_of};
 use super::handshake::Handshake;
-use super::request::{BodyKind, body_kind_of};
 use super::upgrade::Wish;
 use super::websocket;
 use crate::balance::Random;
@@ -199,6 +199,21 @@ pub(crate) fn check_head(
     match &wish {
         Some(wish) => Handshake::new(wish, headers, upstream).map(drop),
         None => Ok(()),
+    }
+}
+
+/// Checks that a request of no resource in particular is OPTIONS (RFC 9112 section 3.2.4).
+///
+/// # Errors
+///
+/// It has another method.
+pub(crate) fn check_target(head: &HttpHead<'_>) -> Result<(), ForwardError> {
+    match head.path() == "*" && *head.method_value() != Method::OPTIONS {
+        true => Err(ForwardError::new(
+            ForwardErrorKind::RequestRejected,
+            StatusCode::BAD_REQUEST,
+        )),
+        false => Ok(()),
     }
 }
 

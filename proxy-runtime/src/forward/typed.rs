@@ -10,6 +10,7 @@ use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
 
 use crate::forward::BodyKind;
+use crate::forward::head_lines::remove_lines;
 use crate::forward::recycled::{self, Kind};
 use crate::head::{HeaderMutations, HttpHead, headers};
 use crate::http1::{
@@ -18,7 +19,7 @@ use crate::http1::{
 };
 use crate::transform::{
     Changed, CompiledTransforms, Host, HostHeaderRule, Invalid, OriginParts, elsewhere, known,
-    mark_host,
+    mark_host, to_ascii,
 };
 
 /// A request's head in `http` types, for destinations of HTTP/1.1.
@@ -119,13 +120,21 @@ impl TypedRequest<'_> {
             "" => None,
             authority => Some(FieldValue::new(authority.as_bytes()).ok_or(Invalid)?),
         };
+        let ascii;
+        let host_of_client = match head.authority_str() {
+            text if text.is_ascii() => authority,
+            text => {
+                ascii = to_ascii(text);
+                FieldValue::new(ascii.as_bytes())
+            }
+        };
         let own = || {
             let own = destination.host();
             known(own.unwrap_or_else(|| destination.address().authority()))
         };
         let parts = OriginParts {
             remote,
-            authority,
+            authority: host_of_client,
             is_https: head.is_https(),
         };
         let copied = plan.request_copy.copied();
@@ -175,6 +184,10 @@ impl TypedRequest<'_> {
                     last: plan.loop_line(),
                 };
                 write_stream_request(&request, out);
+                if method == "TRACE" {
+                    // The response repeats the request, and scripts may read it (RFC 9110 section 9.3.8).
+                    remove_lines(out, &["authorization", "cookie"]);
+                }
                 if matches!(plan.host, HostHeaderRule::Computed(_)) && named.is_some() {
                     mark_host(&mut out[begin..]);
                 }

@@ -19,6 +19,7 @@ use super::http1::Http1Connection;
 use super::http2::Http2Connection;
 use super::lease::Lease;
 use super::opening::{OVERDUE, Opening};
+use super::owner::ConnectionOwner;
 use super::protocol::Protocols;
 use super::queue::{
     Admission, ConnectAttempt, Grant, IdleConnections, Ongoing, QueueState, WaitingRequest, queued,
@@ -172,18 +173,6 @@ impl DestinationPool {
         }
     }
 
-    /// Releases a connection after its request.
-    pub(super) fn put(&self, mut connection: Box<Http1Connection>, now: Instant) {
-        // Bytes after the response belong to no request, so the connection must close.
-        if !connection.input.is_empty() || self.destination.is_removed() {
-            return;
-        }
-        connection.rest(now);
-        // Closing a connection locks this pool again, so it happens after the lock is released.
-        let unwanted = self.keep(&mut self.lock(), connection);
-        drop(unwanted);
-    }
-
     /// Gives the connection to the first waiting request, or keeps it idle. Returns it if it is not needed.
     fn keep(
         &self,
@@ -217,23 +206,6 @@ impl DestinationPool {
         }
         state.idle.push(connection);
         None
-    }
-
-    /// Frees a slot after a connection has closed or was not opened.
-    pub(super) fn slot_freed(&self) {
-        let mut state = self.lock();
-        while let Some(waiting) = state.waiting.pop_front() {
-            match waiting
-                .granted
-                .send(Grant::Slot(Slot::new(self.this.clone())))
-            {
-                Ok(()) => return,
-                // To drop it here would come back to this very function.
-                Err(Grant::Slot(unwanted)) => unwanted.disarm(),
-                Err(_) => {}
-            }
-        }
-        state.open -= 1;
     }
 
     /// Closes connections that have been idle for too long, and those that the destination has closed. Returns
@@ -272,19 +244,6 @@ impl DestinationPool {
         state.http2.clear();
         drop(state);
         closed.into_iter().for_each(|connection| connection.close());
-    }
-
-    /// Handles the end of the last request on an HTTP/2 connection. If connections are limited and requests wait,
-    /// idle HTTP/2 connections close to free their slots.
-    #[cfg(feature = "http2")]
-    pub(super) fn http2_idle(&self) {
-        if self.max_connections == u32::MAX {
-            return;
-        }
-        let mut state = self.lock();
-        if !state.waiting.is_empty() {
-            state.http2.retain(|connection| connection.streams() > 0);
-        }
     }
 
     /// Returns true if the runtime of an HTTP/1.1 connection here may have ended. If all were opened on one runtime,
@@ -589,6 +548,46 @@ impl DestinationPool {
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock()
+    }
+}
+
+impl ConnectionOwner for DestinationPool {
+    fn slot_freed(&self) {
+        let mut state = self.lock();
+        while let Some(waiting) = state.waiting.pop_front() {
+            match waiting
+                .granted
+                .send(Grant::Slot(Slot::new(self.this.clone())))
+            {
+                Ok(()) => return,
+                // To drop it here would come back to this very function.
+                Err(Grant::Slot(unwanted)) => unwanted.disarm(),
+                Err(_) => {}
+            }
+        }
+        state.open -= 1;
+    }
+
+    fn put(&self, mut connection: Box<Http1Connection>, now: Instant) {
+        // Bytes after the response belong to no request, so the connection must close.
+        if !connection.input.is_empty() || self.destination.is_removed() {
+            return;
+        }
+        connection.rest(now);
+        // Closing a connection locks this pool again, so it happens after the lock is released.
+        let unwanted = self.keep(&mut self.lock(), connection);
+        drop(unwanted);
+    }
+
+    #[cfg(feature = "http2")]
+    fn http2_idle(&self) {
+        if self.max_connections == u32::MAX {
+            return;
+        }
+        let mut state = self.lock();
+        if !state.waiting.is_empty() {
+            state.http2.retain(|connection| connection.streams() > 0);
+        }
     }
 }
 

@@ -38,6 +38,7 @@ mod lease;
 mod once;
 mod opening;
 mod options;
+mod owner;
 mod pool;
 pub(crate) mod protocol;
 mod queue;
@@ -70,6 +71,8 @@ pub(crate) use self::group::RuntimeGroup;
 pub(crate) use self::http1::Http1Body;
 pub(crate) use self::http1::to_map;
 pub(crate) use self::http1::{Early, Http1Connection, MOST_INTERIM, limits as response_limits};
+#[cfg(all(feature = "http2", any(test, feature = "testing")))]
+pub(crate) use self::http2::{response_text, stream_request, upload};
 pub(crate) use self::lease::Lease;
 pub(crate) use self::once::OwnRequest;
 #[cfg(feature = "http2")]

@@ -24,6 +24,7 @@ mod grpc;
 mod h2spec;
 #[cfg(all(feature = "http2", feature = "tls"))]
 mod halves;
+mod held_tunnels;
 mod hostile_bytes;
 #[cfg(feature = "http2")]
 mod hostile_streams;
