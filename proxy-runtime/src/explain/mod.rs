@@ -39,7 +39,7 @@ pub use self::request::{ParsedRequest, request_from_text};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::body_limit;
-use crate::forward::{check_head, check_path, reply, sent_request};
+use crate::forward::{check_head, check_length, check_path, reply, sent_request};
 use crate::head::HttpHead;
 use crate::live::{Assessment, assess};
 use crate::proxy::Proxy;
@@ -318,13 +318,21 @@ fn explain_with(
     if let Err(error) = check_path(route, head.path()) {
         return explanation.rejecting(&error);
     }
-    if let Some(reply) = reply(route, &head) {
-        let status = reply.status();
-        explanation.location = reply
-            .headers()
-            .get(LOCATION)
-            .map(|location| String::from_utf8_lossy(location.as_bytes()).into_owned());
-        return explanation.ending(Verdict::Answered, status);
+    if route.target().is_reply()
+        && let Err(error) = check_length(&head, body_limit(place.max_request_body, route))
+    {
+        return explanation.rejecting(&error);
+    }
+    match reply(route, &head) {
+        Ok(None) => {}
+        Ok(Some(reply)) => {
+            explanation.location = reply
+                .headers()
+                .get(LOCATION)
+                .map(|location| String::from_utf8_lossy(location.as_bytes()).into_owned());
+            return explanation.ending(Verdict::Answered, reply.status());
+        }
+        Err(error) => return explanation.rejecting(&error),
     }
     // Only a running proxy has an id by which it detects loops.
     let state = live.map(|generation| generation.route(index));

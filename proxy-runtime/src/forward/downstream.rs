@@ -41,7 +41,7 @@ use super::upgrade::UpgradedClient;
 
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
-use crate::error::{Allowance, ForwardErrorKind};
+use crate::error::{Allowance, Cause, ForwardErrorKind};
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
 use crate::head::{AddressText, HeaderMutations, HttpHead, headers};
@@ -299,7 +299,7 @@ impl Downstream for ServiceDownstream {
         _: &mut Context<'_>,
         _: &mut ServiceDownload,
         _: bool,
-    ) -> Poll<()> {
+    ) -> Poll<Cause> {
         Poll::Pending
     }
 
@@ -451,9 +451,7 @@ impl Downstream for ServiceDownstream {
             let Some(incoming) = &mut download.begun else {
                 return Poll::Ready(Ok(()));
             };
-            if ready!(incoming.poll_read(connection, cx)).is_err() {
-                return Poll::Ready(Err(ResponseFailure::Destination("its body broke off")));
-            }
+            ready!(incoming.poll_read(connection, cx))?;
             *has_news = true;
         }
     }
@@ -482,14 +480,14 @@ impl Downstream for ServiceDownstream {
         text: Bytes,
         _: bool,
         _: Option<ClientReadTimeout>,
-    ) -> Option<SentReply> {
+    ) -> Result<SentReply, Cause> {
         let sent = text.len() as u64;
         let slot = &self.record.slot;
         slot.put_head(Response::from_parts(head, ()), Some(sent));
         if !text.is_empty() {
             slot.put_data(text);
         }
-        Some(SentReply { sent, keep: true })
+        Ok(SentReply { sent, keep: true })
     }
 
     fn flows() -> &'static LocalKey<Flows<Self>> {

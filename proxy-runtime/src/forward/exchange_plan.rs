@@ -41,7 +41,6 @@ pub(super) struct RequestOrigin {
 }
 
 /// The reason why the exchange does not forward a request.
-#[derive(Default)]
 pub(super) struct Rejected {
     /// The cluster that the request would have gone to, if one was found.
     pub(super) cluster: Option<ClusterIndex>,
@@ -85,14 +84,18 @@ impl ExchangePlan {
     ) -> Result<Self, Rejected> {
         let snapshot = generation.snapshot();
         let (route, state) = (snapshot.route_at(index), generation.route(index));
-        if route.target().is_reply() {
-            return Err(Rejected::default());
-        }
         let shared = service.shared();
+        let limit = body_limit(shared.max_request_body(), route);
+        if route.target().is_reply() {
+            let error = plan::check_length(head, limit).err();
+            return Err(Rejected {
+                cluster: None,
+                error,
+            });
+        }
         let place = (&**snapshot, assigned);
         let cluster = plan::find_cluster(route, state, place, head, shared.random())
             .map_err(|error| Rejected::new(error, None))?;
-        let limit = body_limit(shared.max_request_body(), route);
         let wish = upgrade.as_deref().map(Upgrade::wish);
         let kind = plan::validate(head, wish, limit, is_empty);
         let kind = kind.map_err(|error| Rejected::new(error, Some(cluster)))?;

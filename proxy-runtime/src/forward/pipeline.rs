@@ -200,8 +200,11 @@ impl<'a> Routed<'a> {
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
             return fail(route, &error, notes, recorder);
         }
-        let unavailable = || answer::own(StatusCode::SERVICE_UNAVAILABLE, None);
-        let response = reply(route, self.head).unwrap_or_else(unavailable);
+        let response = match reply(route, self.head) {
+            Ok(Some(response)) => response,
+            Ok(None) => answer::own(StatusCode::SERVICE_UNAVAILABLE, None),
+            Err(error) => return fail(route, &error, notes, recorder),
+        };
         let response = shown_response(response, None, notes, route.transforms());
         finish(response, recorder, None)
     }

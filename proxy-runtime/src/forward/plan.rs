@@ -167,6 +167,17 @@ pub(super) fn validate(
     valid.map(|()| body_kind).map_err(client_error)
 }
 
+/// Checks the declared length of a request whose body nobody reads.
+///
+/// # Errors
+///
+/// The body is too large.
+pub(crate) fn check_length(head: &HttpHead<'_>, limit: Option<u64>) -> Result<(), ForwardError> {
+    let length = head.headers().get(CONTENT_LENGTH).and_then(parse_length);
+    let valid = Allowance::new(limit).check(length);
+    valid.map_err(client_error)
+}
+
 /// Checks whether a request as its head says may be sent to a destination of a cluster with these settings.
 ///
 /// # Errors

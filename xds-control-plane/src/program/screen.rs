@@ -89,7 +89,7 @@ pub(super) async fn tell(
             tracing::warn!("{line}");
         }
         for line in said.difference(&now) {
-            tracing::info!("mended: {line}");
+            tracing::info!("resolved: {line}");
         }
         said = now;
         if let Some(snapshot) = &*snapshots.borrow_and_update() {

@@ -213,8 +213,11 @@ pub(crate) fn show<'e>(
 ) -> Result<&'e HeaderMutations, ResponseFailure> {
     // Checked first, so that filters see only responses that clients get.
     let body = &buffer[response.head_length()..];
-    let followed =
-        Body::new(response.framing()).follow(body, &response_limits(), &mut HeadTable::default());
+    let followed = Body::of_response(response.framing()).follow(
+        body,
+        &response_limits(),
+        &mut HeadTable::default(),
+    );
     if followed.is_err() {
         return Err(ResponseFailure::BrokenBody(status));
     }

@@ -50,7 +50,7 @@ impl Incoming {
         let body = Http1Body::new(response, table, connection);
         let mut incoming = Self::of(response, body, Bytes::new(), rules);
         match incoming.poll_read(connection, cx) {
-            Poll::Ready(Err(())) => Err(ResponseFailure::BrokenBody(status)),
+            Poll::Ready(Err(_)) => Err(ResponseFailure::BrokenBody(status)),
             Poll::Ready(Ok(())) | Poll::Pending => Ok(incoming),
         }
     }
@@ -100,7 +100,7 @@ impl Incoming {
         &mut self,
         connection: &mut Http1Connection,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), ()>> {
+    ) -> Poll<Result<(), ResponseFailure>> {
         match ready!(self.body.poll_frame(connection, cx)) {
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(data) => {
@@ -115,7 +115,10 @@ impl Incoming {
             },
             Some(Err(error)) => {
                 tracing::debug!(target: crate::observe::targets::REQUEST, %error, "the response broke off");
-                return Poll::Ready(Err(()));
+                return Poll::Ready(Err(match error.is_malformed() {
+                    true => ResponseFailure::MalformedBody("its body is malformed"),
+                    false => ResponseFailure::Destination("its body broke off"),
+                }));
             }
             None => {}
         }

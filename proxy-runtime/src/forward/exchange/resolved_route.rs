@@ -296,14 +296,15 @@ impl<'a> ResolvedRoute<'a> {
         Ok(head)
     }
 
-    /// Passes the status of a destination's response to the access log.
+    /// Passes the status of a destination's response to the access log. `until`: the time by which the response must
+    /// have ended.
     #[inline]
     pub(crate) fn log<D: Downstream>(
         &self,
         down: &mut D,
         status: StatusCode,
         recorder: &Recorder<'_>,
-        connection: &Http1Connection,
+        (connection, until): (&Http1Connection, Option<Instant>),
         now: Instant,
     ) {
         if let Some(record) = down.record()
@@ -311,7 +312,8 @@ impl<'a> ResolvedRoute<'a> {
         {
             let mut info = self.info(recorder, Some(connection.peer));
             let timeout = self.cluster.upstream().activity_timeout();
-            info.read_timeout = Some(ClientReadLimit::new(timeout, connection.behind()));
+            let limit = ClientReadLimit::new(timeout, connection.behind());
+            info.read_timeout = Some(limit.with_end(until));
             info.time_to_head = Some(now.saturating_duration_since(recorder.picked()));
             record.answered(status, info);
         }

@@ -341,7 +341,11 @@ impl Http2Io {
             }
             Some(Err(error)) => {
                 debug!(target: targets::REQUEST, %error, "the response broke off");
-                return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+                let kind = match error.is_library() {
+                    true => io::ErrorKind::InvalidData,
+                    false => io::ErrorKind::ConnectionReset,
+                };
+                return Poll::Ready(Err(kind.into()));
             }
         }
         Poll::Ready(Ok(true))

@@ -33,7 +33,7 @@ use self::small::take_whole;
 use super::{Engine, Forwarded};
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
-use crate::error::Allowance;
+use crate::error::{Allowance, Cause};
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
 use crate::forward::body_kind_of;
@@ -227,15 +227,15 @@ impl<'c> Downstream for Http2Downstream<'c> {
         cx: &mut Context<'_>,
         download: &mut StreamDownload,
         _: bool,
-    ) -> Poll<()> {
+    ) -> Poll<Cause> {
+        self.poll_reset(cx, download).map(|()| Cause::ClientGone)
+    }
+
+    fn poll_reset(&mut self, cx: &mut Context<'_>, download: &mut StreamDownload) -> Poll<()> {
         match &mut download.begun {
             None => self.client.respond.poll_reset(cx).map(drop),
             Some(begun) => begun.poll_reset(cx),
         }
-    }
-
-    fn poll_reset(&mut self, cx: &mut Context<'_>, download: &mut StreamDownload) -> Poll<()> {
-        self.poll_disconnected(cx, download, false)
     }
 
     fn disconnected(&mut self) {
@@ -395,9 +395,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             if begun.is_sent() {
                 return Poll::Ready(Ok(()));
             }
-            if ready!(begun.incoming.poll_read(connection, cx)).is_err() {
-                return Poll::Ready(Err(ResponseFailure::Destination("its body broke off")));
-            }
+            ready!(begun.incoming.poll_read(connection, cx))?;
             *has_news = true;
         }
     }
@@ -445,7 +443,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         text: Bytes,
         _: bool,
         read_timeout: Option<ClientReadTimeout>,
-    ) -> Option<SentReply> {
+    ) -> Result<SentReply, Cause> {
         let response_context = StreamResponseContext {
             is_head: self.method == Method::Head,
             is_call: self.is_call(),
@@ -455,10 +453,10 @@ impl<'c> Downstream for Http2Downstream<'c> {
         let response = Response::from_parts(head, ());
         let Ok(mut stream) = self.client.respond.send_response(response, is_end) else {
             self.disconnected();
-            return None;
+            return Err(Cause::ClientGone);
         };
         if is_end {
-            return Some(SentReply {
+            return Ok(SentReply {
                 sent: 0,
                 keep: true,
             });
@@ -471,17 +469,18 @@ impl<'c> Downstream for Http2Downstream<'c> {
             behind: 0,
             is_exempt: false,
             read_timeout,
+            until: None,
         };
         match waiting.send(&mut stream, text, true, |_| {}).await {
-            Ok(()) => Some(SentReply {
+            Ok(()) => Ok(SentReply {
                 sent: length,
                 keep: true,
             }),
             Err(NotTaken::Disconnected) => {
                 self.disconnected();
-                None
+                Err(Cause::ClientGone)
             }
-            Err(NotTaken::TooSlow) => None,
+            Err(NotTaken::TooSlow) => Err(Cause::ClientTooSlow),
         }
     }
 
