@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use http::StatusCode;
 use proxy_model::RequestHead;
-use proxy_model::compiled::{Cluster, ClusterIndex, Route, RouteIndex, RouteTarget};
+use proxy_model::compiled::{Cluster, ClusterIndex, Destination, Route, RouteIndex, RouteTarget};
 use proxy_model::matching::Lookup;
 use tokio::time::Instant;
 
@@ -179,6 +179,12 @@ impl<'a> ResolvedRoute<'a> {
     /// The context for filters.
     pub(crate) fn filter_context(&self, connection: ConnectionInfo) -> FilterContext<'a> {
         FilterContext::new(self.route, self.cluster, connection)
+    }
+
+    /// The configuration of a destination.
+    #[inline]
+    pub(crate) fn picked(&self, picked: &Picked) -> &'a Destination {
+        &self.cluster.destinations()[picked.index.0 as usize]
     }
 
     #[inline]

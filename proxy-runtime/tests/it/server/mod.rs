@@ -15,6 +15,7 @@ mod causes;
 mod client_certificates;
 mod clients;
 mod crowds;
+mod destinations;
 mod drain;
 mod explained;
 mod faults;
