@@ -66,7 +66,7 @@ mod upgrade;
 mod websocket;
 
 pub(crate) use self::layered::rest_of_route;
-pub(crate) use self::plan::{check_head, check_path};
+pub(crate) use self::plan::{check_body, check_head, check_path};
 pub(crate) use self::reply::reply;
 #[cfg(all(feature = "http2", feature = "server"))]
 pub(crate) use self::request::body_kind_of;

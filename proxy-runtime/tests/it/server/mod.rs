@@ -46,6 +46,7 @@ mod shared_pool;
 mod streams;
 mod support;
 #[cfg(feature = "tls")]
+mod times;
 mod tls;
 #[cfg(feature = "tls")]
 mod tls_failures;
