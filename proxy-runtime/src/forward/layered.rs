@@ -19,6 +19,7 @@ use super::upgrade::Upgrade;
 use crate::BoxError;
 use crate::error::{Cause, ForwardError, ForwardErrorKind};
 use crate::exchange::body_limit;
+use crate::filter::ReplyCause;
 use crate::forward::RouteContext;
 use crate::head::{HttpHead, ResponseNotes, put_in_place};
 use crate::layer::{ProxyRequestBody, RouteFuture, RouteService};
@@ -136,7 +137,8 @@ impl Layered {
         let told = response.extensions().get::<ExchangeInfo>();
         let error = told.and_then(|info| info.error);
         if told.is_none() {
-            recorder.replied(Cause::of_reply(response.status()));
+            let said = response.extensions().get::<ReplyCause>();
+            recorder.replied(Cause::of_reply(response.status(), said.map(|said| said.0)));
         }
         if error.is_some() {
             recorder.failed_in_attempt();

@@ -18,6 +18,7 @@ use super::response as answer;
 use super::service::ResponseFuture;
 use super::upgrade::Upgrade;
 use crate::BoxError;
+use crate::connection::ConnectionInfo;
 use crate::error::{Cause, ForwardError};
 use crate::extensions::RouteExtensions;
 use crate::forward::RouteContext;
@@ -35,6 +36,22 @@ use crate::state::{Generation, RouteState};
 
 /// Forwards one request. Whatever goes wrong becomes a response.
 pub(super) fn forward<B>(
+    service: &ProxyService,
+    request: Request<B>,
+    found: Option<FoundRoute>,
+) -> ResponseFuture
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let tells_cause = service.shared().cause_header().is_some_and(|header| {
+        let connection = request.extensions().get::<ConnectionInfo>();
+        connection.is_some_and(|connection| header.is_for(*connection))
+    });
+    respond(service, request, found).telling(tells_cause)
+}
+
+fn respond<B>(
     service: &ProxyService,
     request: Request<B>,
     found: Option<FoundRoute>,
@@ -162,7 +179,7 @@ impl<'a> Routed<'a> {
         let mut response = match judged {
             Err(error) => fail(route, &error, notes, recorder),
             Ok(Some(reply)) => {
-                recorder.replied(Cause::of_reply(reply.status()));
+                recorder.replied(reply.cause());
                 let response = reply.into_response().map(ProxyBody::text);
                 let response = shown_response(response, None, notes, route.transforms());
                 finish(response, recorder, None)

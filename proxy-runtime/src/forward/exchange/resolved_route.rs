@@ -315,6 +315,8 @@ impl<'a> ResolvedRoute<'a> {
             let limit = ClientReadLimit::new(timeout, connection.behind());
             info.read_timeout = Some(limit.with_end(until));
             info.time_to_head = Some(now.saturating_duration_since(recorder.picked()));
+            info.added = Some(recorder.waited());
+            info.first_byte = Some(now.saturating_duration_since(recorder.started()));
             record.answered(status, info);
         }
     }
@@ -335,6 +337,8 @@ impl<'a> ResolvedRoute<'a> {
             error: None,
             reply: None,
             time_to_head: None,
+            added: None,
+            first_byte: None,
             read_timeout: Some(ClientReadLimit::new(
                 self.cluster.upstream().activity_timeout(),
                 0,

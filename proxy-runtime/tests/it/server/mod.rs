@@ -53,6 +53,7 @@ mod stops;
 mod streams;
 mod support;
 #[cfg(feature = "tls")]
+mod times;
 mod tls;
 #[cfg(feature = "tls")]
 mod tls_failures;
