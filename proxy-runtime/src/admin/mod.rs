@@ -47,6 +47,7 @@ mod source_metrics;
 #[cfg(test)]
 mod tests;
 mod text;
+mod trouble;
 mod verdict;
 
 use std::fmt;

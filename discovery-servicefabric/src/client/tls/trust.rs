@@ -182,6 +182,7 @@ impl ServerTrust {
             ),
             Rule::Anybody => {
                 tracing::warn!(
+                    target: "discovery::servicefabric",
                     "certificates of gateways are not verified: anybody in between can read and change what is said"
                 );
                 Accept::Anybody
