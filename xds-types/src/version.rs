@@ -6,7 +6,7 @@ use std::str::FromStr;
 pub struct Version(u64);
 
 impl Version {
-    /// The version of these parts, each of which counts together with its length.
+    /// Returns the version of these parts. Each part counts together with its length.
     #[must_use]
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         // FNV-1a: equal on every machine and in every release, which the standard library's hashers do not promise. Nobody

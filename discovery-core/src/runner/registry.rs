@@ -337,8 +337,8 @@ impl Registry {
         still
     }
 
-    /// Returns the ids that services had before and claim again. They are reserved independent of the
-    /// order, so that a new service cannot take the place of one that serves.
+    /// Returns the ids that services held before and still claim. They are reserved regardless of the order, so
+    /// that a new service cannot take the id of a running one.
     fn reserved(&self, services: &[Met]) -> Owners {
         let mut reserved = Owners::default();
         for (name, known, evaluated) in services {

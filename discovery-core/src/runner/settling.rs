@@ -239,7 +239,7 @@ impl Settling {
         Some(good.at)
     }
 
-    /// Serves the last known good form, unless another service has taken its place by now.
+    /// Serves the last known good form, unless another service has taken its ids meanwhile.
     fn serve_last_known_good(
         &mut self,
         name: &Arc<str>,

@@ -70,7 +70,7 @@ impl Triggers {
         }
     }
 
-    /// Waits until the next cycle is to begin.
+    /// Waits until the next cycle starts.
     pub(super) async fn pause(&mut self, pause: Pause) {
         if !self.pending {
             tokio::select! {

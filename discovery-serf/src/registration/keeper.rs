@@ -48,7 +48,7 @@ pub(super) enum Command {
 #[derive(Clone, Copy)]
 enum Message {
     Announce,
-    /// The same to an agent that may have it already.
+    /// Announces the tags again, to an agent that may have them already.
     AnnounceAgain,
     Withdraw,
     Leave,

@@ -102,7 +102,8 @@ impl<'n> ObjectReader<'n, '_> {
         self.reported.push(key);
     }
 
-    /// Sets the correction for `key`, a key of other programs that is unknown here. `correct` is asked if it is there.
+    /// Adds a hint for `key`, a key of other programs that is unknown here. `correct` makes the hint, and runs only
+    /// if the key is present.
     pub(super) fn foreign(&mut self, key: &'static str, correct: impl FnOnce(&Node) -> String) {
         if let Some(node) = self.peek(key) {
             self.hints.push((key, correct(node)));

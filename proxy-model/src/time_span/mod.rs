@@ -66,7 +66,7 @@ impl TimeSpan {
         Self::new(Duration::from_millis(milliseconds))
     }
 
-    /// The same as a [`Duration`].
+    /// Returns the time as a [`Duration`].
     pub const fn duration(self) -> Duration {
         self.0
     }

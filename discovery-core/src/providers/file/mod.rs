@@ -73,7 +73,7 @@ pub enum FileError {
     /// Files that can be read, but have errors.
     #[error("{} cannot be used as configuration: {problems}", list(paths))]
     Invalid {
-        /// The file, or all of them if it shows only in what they add up to.
+        /// The file with the problem, or all files if only their combination has it.
         paths: Vec<PathBuf>,
         /// All problems, with pointers that begin at the document.
         problems: Problems,

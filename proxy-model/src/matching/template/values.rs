@@ -56,7 +56,7 @@ impl RouteValues {
         self.find(name).map(RouteValue::text)
     }
 
-    /// Adds a value, in place of the one that had the name.
+    /// Sets the value of a name, replacing an earlier one.
     pub fn insert(&mut self, name: &str, value: &str) {
         let value = RouteValue::new(name.into(), value);
         match (self.0.iter_mut()).find(|other| equal_ignoring_case(&other.name, name)) {
