@@ -113,8 +113,8 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Returns the load balancer of a service. If it has none yet: the one it would get, or the cluster's if it
-    /// requests none.
+    /// Returns the load balancer of a service. If it has none: the one that it would get if `want` is true, else
+    /// the cluster's.
     ///
     /// # Errors
     ///

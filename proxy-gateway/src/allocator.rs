@@ -30,7 +30,7 @@ pub(crate) async fn give_back() -> Infallible {
     }
 }
 
-/// Has the allocator look. Nothing of the memory that it is asked for is ever touched.
+/// Triggers the allocator's check by an allocation that is never touched.
 fn look() {
     let mut large = Vec::<u8>::new();
     // Where there is not so much, nothing is lost.

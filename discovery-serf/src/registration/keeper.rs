@@ -236,7 +236,7 @@ impl Keeper {
         Ok(client)
     }
 
-    /// Records that the agent has the wanted tags.
+    /// Records that the agent has the current tags.
     fn told(&mut self) {
         self.failures = 0;
         self.next = Instant::now() + HEARTBEAT;

@@ -28,7 +28,7 @@ pub(super) enum Role {
     Other,
 }
 
-/// A replica that is ready and has a role that is wanted.
+/// A replica that is ready and has a selected role.
 #[derive(Debug)]
 pub(super) struct Candidate<'a> {
     /// Position of its partition.

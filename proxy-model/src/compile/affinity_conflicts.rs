@@ -253,7 +253,8 @@ fn unlike(route: &Route, targets: &[&&Cluster]) -> Option<Problem> {
     )
 }
 
-/// The first setting in which clusters of a split differ, among those that say where a client keeps its key.
+/// Returns the first setting in which the clusters of a split differ, among the settings that locate a client's
+/// key.
 fn difference(
     one: Option<&SessionAffinity>,
     other: Option<&SessionAffinity>,

@@ -7,7 +7,7 @@ use crate::compiled::RouteSource;
 use crate::config::TransformConfig;
 use crate::transform::Transforms;
 
-/// The transforms of the routes so far, by what was written.
+/// The transforms of the routes compiled so far, by their written form.
 #[derive(Default)]
 pub(super) struct SharedTransforms {
     state: RandomState,

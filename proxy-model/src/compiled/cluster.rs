@@ -154,12 +154,12 @@ pub struct ActiveCheck {
 /// A kind of probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ProbeKind {
-    /// A `GET`, which a 2xx status answers.
+    /// A `GET`. A 2xx status means healthy.
     #[default]
     Http,
     /// A connection.
     Tcp,
-    /// A call of the gRPC health checking protocol for this service, which `SERVING` answers.
+    /// A call of the gRPC health checking protocol for this service. `SERVING` means healthy.
     Grpc(Arc<str>),
 }
 

@@ -37,7 +37,7 @@ impl WebProxy {
         self.port
     }
 
-    /// User and password with a colon in between, if the forward proxy wants them.
+    /// Returns user and password with a colon in between, if the forward proxy requires them.
     pub fn credentials(&self) -> Option<&str> {
         self.credentials.as_deref()
     }

@@ -20,7 +20,7 @@ pub struct HttpClientConfig {
     /// Trusts any certificate. For development only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dangerous_accept_any_server_certificate: Option<bool>,
-    /// Extension: the certificate that destinations get if they ask for one. Default: none.
+    /// Extension: the client certificate for destinations that request one. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_certificate: Option<ClientCertificateConfig>,
     /// Extension: PEM file with the certificates of the authorities that certify the destinations, in place

@@ -6,7 +6,7 @@ use super::{Metadata, PartitionedClusters, RedirectConfig, RespondConfig, Transf
 use crate::id::ClusterId;
 use crate::time_span::TimeSpan;
 
-/// A route: what it matches and what happens to a request that it matched.
+/// A route: its criteria, and the handling of matching requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
@@ -120,10 +120,10 @@ pub struct RouteMatch {
     /// An ASP.NET route template: `/api/{version:int}/{**rest}`. Default: every path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Host patterns, any of which is enough: `example.com`, `*.example.com:8443`, `*:80`.
+    /// Host patterns, one of which must match: `example.com`, `*.example.com:8443`, `*:80`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
-    /// Methods, any of which is enough.
+    /// Methods, one of which must match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub methods: Option<Vec<String>>,
     /// Conditions on headers, all of which must hold.

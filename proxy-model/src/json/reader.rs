@@ -15,7 +15,7 @@ use crate::time_span::TimeSpan;
 /// Maximum number of unknown keys of one object that are reported.
 const MAX_UNKNOWN: usize = 20;
 
-/// Reads the values of an object and reports what is wrong with them.
+/// Reads the values of an object and reports their problems.
 ///
 /// Every key that is read counts as known; the other keys are reported as errors at the end. A missing
 /// value, `null`, and a value with a problem read as `None`; the problem is added to [`Problems`].

@@ -23,7 +23,7 @@ pub struct RouteMatcher(Arc<RouteMatcherParts>);
 pub struct RouteMatcherParts {
     /// The path; [`PathTemplate::catch_all`] for a route without one.
     pub path: PathTemplate,
-    /// The host patterns, of which one must match. Empty to match every host.
+    /// The host patterns, one of which must match. Empty to match every host.
     pub hosts: Vec<HostPattern>,
     /// The methods that it takes.
     pub methods: MethodSet,
@@ -87,7 +87,7 @@ impl RouteMatcher {
         &self.0.path
     }
 
-    /// The host patterns, of which one must match. Empty to match every host.
+    /// The host patterns, one of which must match. Empty to match every host.
     pub fn hosts(&self) -> &[HostPattern] {
         &self.0.hosts
     }

@@ -157,7 +157,7 @@ pub struct FileOptions {
     /// The names that the program has registered. With them, all problems of files that cannot be read are
     /// reported.
     pub compile: CompileOptions,
-    /// The reader of what is beside `ReverseProxy`: the policies that routes choose by name, and sections of the
+    /// The reader of the sections beside `ReverseProxy`: policies that routes choose by name, and settings of the
     /// program. It gets the whole document, and adds problems with pointers that begin there. An error rejects the
     /// files. Default: nothing is read.
     pub policies: Option<fn(&Layered, &mut Problems) -> PolicyConfigs>,

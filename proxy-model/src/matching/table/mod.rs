@@ -155,7 +155,7 @@ struct TrieNode {
     rests: (u32, u32),
 }
 
-/// A route at a node, with what can be decided without looking at the route.
+/// A route at a node, with the criteria that can be checked without reading the route.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     rank: u32,

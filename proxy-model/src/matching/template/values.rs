@@ -14,8 +14,7 @@ pub struct RouteValues(Vec<RouteValue>);
 pub(super) struct RouteValue {
     name: Arc<str>,
     text: Box<str>,
-    /// The value as the client encoded it, if it did. It stays encoded like this when it is put into
-    /// another path.
+    /// The value as the client encoded it, if it did. It keeps this encoding in another path.
     encoded: Option<Box<str>>,
 }
 
