@@ -15,7 +15,7 @@ mod tests;
 pub(crate) enum OriginError {
     /// A star, which stands for all.
     Star,
-    /// Another form.
+    /// Not an origin: the text has another form.
     Form,
 }
 

@@ -19,7 +19,7 @@ impl ResourceType {
     pub const MAKE_BEFORE_BREAK: [Self; 4] =
         [Self::Cluster, Self::Endpoint, Self::Listener, Self::Route];
 
-    /// As in `type_url` of a discovery request and of the `Any` around a resource.
+    /// Returns the type URL, the `type_url` of a discovery request and of the `Any` around a resource.
     #[must_use]
     pub fn type_url(self) -> &'static str {
         match self {

@@ -17,7 +17,7 @@ use crate::contain::require_regular;
 use crate::replace::{Replacement, beside, check_directory};
 use crate::runner::KeptService;
 
-/// The wait after a failed write, since a full disk stays full for a while.
+/// The wait after a failed write, since a full disk is seldom freed at once.
 const RETRY: Duration = Duration::from_secs(60);
 
 /// The longest time by which the file's confirmation time may lag behind the actual one.

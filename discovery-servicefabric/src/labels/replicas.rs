@@ -9,7 +9,7 @@ use crate::service::ServiceDescription;
 /// The purpose of a group of replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pool {
-    /// All requests.
+    /// Replicas for all requests.
     Selected(ReplicaSelection),
     /// Writes: the primary.
     Writes,

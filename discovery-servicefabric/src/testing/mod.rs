@@ -49,7 +49,7 @@ pub struct FakeCluster {
 #[derive(Debug, Default)]
 struct FakeState {
     contents: Contents,
-    /// Every call, as `replicas p1`.
+    /// The calls that were made, as `replicas p1`.
     calls: Vec<String>,
     faults: Vec<Fault>,
     delay: Duration,

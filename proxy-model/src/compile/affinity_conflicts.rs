@@ -79,7 +79,7 @@ pub(super) fn warn(clusters: &[Cluster], bad: &[usize], routes: &[Route], proble
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Carrier<'a> {
     is_header: bool,
-    /// In lower case for a header.
+    /// The name of the cookie or header; header names are in lower case.
     name: Cow<'a, str>,
     path: &'a str,
     domain: Option<&'a str>,

@@ -96,7 +96,7 @@ pub struct WeightedCluster {
 }
 
 impl Default for WeightedCluster {
-    /// No cluster, with the weight of one that has none written.
+    /// Returns an entry without a cluster, with the default weight.
     fn default() -> Self {
         Self {
             cluster_id: ClusterId::from(String::new()),
@@ -168,7 +168,7 @@ pub enum HeaderMatchMode {
     Exists,
     /// A line of the header contains it, quotes and all.
     Contains,
-    /// No line of the header contains it; a missing header agrees.
+    /// No line of the header contains it. A missing header matches.
     NotContains,
     /// The header is missing or empty.
     NotExists,
@@ -204,7 +204,7 @@ pub enum QueryMatchMode {
     Exact,
     /// A value contains it.
     Contains,
-    /// No value contains it; a missing parameter agrees.
+    /// No value contains it. A missing parameter matches.
     NotContains,
     /// A value begins with it.
     Prefix,

@@ -60,7 +60,7 @@ enum Invalid {
     Token(&'static str),
     /// The token is valid, and does not have a required claim.
     Scope,
-    /// No keys are there at all.
+    /// No keys are available.
     Unavailable,
 }
 

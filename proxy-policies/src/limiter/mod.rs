@@ -211,7 +211,7 @@ struct Partitions {
     count: AtomicUsize,
     most: usize,
     sweeping: Mutex<Sweeping>,
-    /// Two keyed hashes, against collisions by design.
+    /// Two keyed hashes, so that clients cannot construct collisions.
     hashers: (RandomState, RandomState),
 }
 

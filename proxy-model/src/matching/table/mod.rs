@@ -80,7 +80,7 @@ pub enum Lookup {
     /// Some routes would take the request if its method were one of these. There is no route for its host
     /// and path that takes all methods but rejects the request for another reason.
     MethodNotAllowed(MethodSet),
-    /// No route takes the request.
+    /// No route matches the request.
     NotFound,
 }
 

@@ -308,7 +308,7 @@ impl PathTemplate {
         })
     }
 
-    /// The segments as a trie sees them.
+    /// Returns the kinds of the segments, for a trie of routes.
     pub(super) fn shape(&self) -> impl ExactSizeIterator<Item = Shape<'_>> {
         self.segments.iter().map(|segment| match segment {
             Segment::Literal(literal) => Shape::Literal(&literal.folded),
