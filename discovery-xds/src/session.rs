@@ -184,8 +184,8 @@ impl Session {
         }
     }
 
-    /// Applies responses until the stream ends. Some servers send the headers only with the first message,
-    /// of which there may be none if nothing has changed since the last stream.
+    /// Applies responses until the stream ends. Some servers send the headers only with the first message, and
+    /// there may be none if nothing has changed since the last stream.
     async fn follow(
         &mut self,
         opening: impl Future<Output = Result<Incoming, String>>,

@@ -16,7 +16,7 @@ const ENVIRONMENT: [&str; 2] = ["DOTNET_ENVIRONMENT", "ASPNETCORE_ENVIRONMENT"];
 /// The environment if nothing names one, as in .NET.
 const PRODUCTION: &str = "Production";
 
-/// Variables that say where ASP.NET listens.
+/// Variables with ASP.NET's listening addresses.
 const ADDRESSES: [&str; 6] = [
     "ASPNETCORE_URLS",
     "ASPNETCORE_HTTP_PORTS",

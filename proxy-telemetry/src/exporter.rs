@@ -117,7 +117,8 @@ impl Exporter {
         request.encode_to_vec()
     }
 
-    /// Sends a batch, again where the collector asks for that. Returns the number of spans that it has rejected.
+    /// Sends a batch, and retries if the collector requests it. Returns the number of spans that the collector
+    /// rejected.
     async fn deliver(&self, body: Vec<u8>) -> Result<usize, String> {
         let body = self.transport.body(&body);
         let due = Instant::now() + self.limit;

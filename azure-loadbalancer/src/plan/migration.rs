@@ -287,7 +287,7 @@ fn is_ours(config: &Config, balancer: &LoadBalancer) -> bool {
     pools.any(|pool| pool.is_named(&config.cluster_name))
 }
 
-/// The wanted services, by the prefix of their names.
+/// The services that request a load balancer, by the prefix of their names.
 struct WantedServices<'s> {
     by_prefix: BTreeMap<String, &'s Service>,
 }

@@ -46,7 +46,7 @@ pub(super) struct PublicIps<'a> {
     pub(super) orphans: Vec<Orphan>,
 }
 
-/// The services that want each public address, ordered by key, with the owner of the frontend first.
+/// The services that use each public address, ordered by key, with the owner of the frontend first.
 type Users = BTreeMap<ArmId, Vec<SubjectIndex>>;
 
 fn users(placement: &Placement) -> Users {
@@ -206,7 +206,7 @@ pub(super) fn build<'a>(
     all
 }
 
-/// The uses that keep a public address which is no longer wanted.
+/// The uses of a public address that no service requests any more. Each keeps it from being deleted.
 struct Uses<'d> {
     /// The addresses that frontends will refer to.
     referenced: HashSet<&'d ArmId>,

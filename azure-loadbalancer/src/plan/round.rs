@@ -187,7 +187,7 @@ fn unheard(world: &ClusterState<'_>) -> impl Iterator<Item = Warning> {
     })
 }
 
-/// Returns the place of each wanted service, or all errors of placement.
+/// Returns the load balancer of each service, or all errors of placement.
 pub(super) fn place(world: &ClusterState<'_>) -> Result<Placement, Vec<(SubjectIndex, PlanError)>> {
     let machines = Machines::of(world);
     let targets = target::resolve(world, &machines)?;

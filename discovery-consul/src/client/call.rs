@@ -50,7 +50,7 @@ impl Budget {
     }
 }
 
-/// A call that is being put together.
+/// A builder of a request to the agent.
 #[derive(Debug)]
 pub(super) struct Call {
     method: Method,

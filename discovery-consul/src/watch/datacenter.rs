@@ -421,7 +421,7 @@ impl Watch {
             .sum()
     }
 
-    /// Shows what is known, if that is anything new.
+    /// Publishes the current state if it has changed.
     fn publish(&mut self) {
         let is_settled = self.schedule.is_settled();
         // It checks every service, which is not worth it for reads without changes, nor at the start, which

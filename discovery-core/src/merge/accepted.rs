@@ -188,7 +188,8 @@ impl Accepted {
         })
     }
 
-    /// Adds what the provider still lists and `config` has lost, as long as it compiles.
+    /// Adds routes and clusters that the provider still lists but that are missing in `config`, as long as the
+    /// result compiles.
     pub(super) fn complete(
         &self,
         listed: &Listed,

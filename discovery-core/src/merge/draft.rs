@@ -32,7 +32,7 @@ pub(super) struct Draft {
 /// The result of the validators.
 struct DraftValidation {
     problems: Problems,
-    /// True if all validators answered.
+    /// True if all validators responded.
     complete: bool,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Worker {
     pub(super) store: Option<Store>,
     /// Making configuration of services.
     pub(super) evaluation: Blocking,
-    /// Reading and writing what is kept on disk.
+    /// Reads and writes of stored state.
     pub(super) disk: Blocking,
 }
 

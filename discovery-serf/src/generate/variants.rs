@@ -1,4 +1,4 @@
-//! The versions and regions of a service, each with the instances that requests for it go to.
+//! The versions and regions of a service, each with the instances that serve it.
 
 use std::collections::BTreeMap;
 

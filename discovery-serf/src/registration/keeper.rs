@@ -48,7 +48,7 @@ pub(super) enum Command {
 #[derive(Clone, Copy)]
 enum Message {
     Announce,
-    /// The same to an agent that may have it already.
+    /// Announces the tags again, to an agent that may have them already.
     AnnounceAgain,
     Withdraw,
     Leave,
@@ -236,7 +236,7 @@ impl Keeper {
         Ok(client)
     }
 
-    /// Records that the agent has the wanted tags.
+    /// Records that the agent has the current tags.
     fn told(&mut self) {
         self.failures = 0;
         self.next = Instant::now() + HEARTBEAT;

@@ -180,8 +180,8 @@ fn without_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
 }
 
-/// Returns a text of the server in a form fit for a message: short, printable, and without the token, in
-/// case the text repeats it.
+/// Returns a text of the server for a message: short, printable, and without the token, in case the text repeats
+/// it.
 fn quoted(text: &str, most: usize, token: Option<&BearerToken>) -> String {
     match token {
         Some(token) => shortened(&token.removed_from(text), most),

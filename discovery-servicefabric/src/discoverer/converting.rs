@@ -174,8 +174,8 @@ impl Conversion {
         }
     }
 
-    /// Rejects a service whose cluster has the name of another service, independent of which came first.
-    /// Proxies with different pasts must not send the requests for one name to different services.
+    /// Rejects a service whose cluster has the name of another service's cluster, regardless of which came first.
+    /// Otherwise proxies with different histories could send the requests for one name to different services.
     fn conflicting_owner(&self, known: &KnownService, cluster: &ClusterId, making: &mut Making) {
         let name = &known.name;
         let was_rejected = self

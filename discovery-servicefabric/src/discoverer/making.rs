@@ -138,7 +138,7 @@ impl Making {
         self.push(known, service);
     }
 
-    /// Adds a service of which only problems are known.
+    /// Adds a service without configuration, only with its problems.
     pub(super) fn rejected(&mut self, known: &KnownService, problems: Problems) {
         self.deciding
             .add(&known.name, Verdict::Rejected, reasons_of(&problems));

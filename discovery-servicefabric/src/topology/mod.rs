@@ -164,7 +164,7 @@ impl Topology {
         self.within(PATIENCE, call).await
     }
 
-    /// The same with another patience.
+    /// Runs a call with another time limit.
     async fn within<T>(
         &self,
         patience: Duration,

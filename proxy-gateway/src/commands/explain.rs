@@ -148,7 +148,7 @@ impl PastRequest {
     }
 }
 
-/// Returns what a route wants and what came.
+/// Returns the criteria of a route that the request does not meet, with the request's values.
 fn why_not(other: &Considered) -> String {
     if other.misses.is_empty() {
         return other.rejected.clone();

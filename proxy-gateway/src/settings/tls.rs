@@ -33,7 +33,7 @@ pub(crate) struct Handshakes {
 /// The certificates that clients must present.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Clients {
-    /// Clients are asked for none.
+    /// Clients need no certificate.
     #[default]
     Off,
     /// Clients may present one that an authority of this file has issued.

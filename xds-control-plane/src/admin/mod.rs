@@ -104,7 +104,7 @@ impl Admin {
 }
 
 impl AdminBuilder {
-    /// Shows what is kept from being served.
+    /// Shows the resources in quarantine.
     #[must_use]
     pub fn quarantine(mut self, quarantine: Arc<dyn Quarantine>) -> Self {
         self.inner.quarantine = Some(quarantine);

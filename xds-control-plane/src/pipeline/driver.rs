@@ -20,8 +20,7 @@ pub(super) const TARGET: &str = "xds::pipeline";
 /// between two writes.
 const KEEP_GAP: Duration = Duration::from_secs(30);
 
-/// The time for which endpoints that a canary has lost stay, after its share of the requests has gone to
-/// its service.
+/// How long endpoints that a canary has lost stay after its share of the requests has returned to its service.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// The interval at which some services take new settings of all clusters. They are rolled out by share,
@@ -195,7 +194,7 @@ pub(super) async fn drive(
 }
 
 impl Driver {
-    /// Takes what was kept, which is served only if the sources cannot be read: it may be old.
+    /// Loads the stored resources. They may be old, so they are served only if the sources cannot be read.
     fn begin_with(&mut self, services: Vec<ServiceResources>) {
         let Some(work) = self.work.as_mut().filter(|_| !services.is_empty()) else {
             return;
@@ -205,7 +204,8 @@ impl Driver {
         self.fall_back_at = Some(Instant::now() + self.options.persist_after);
     }
 
-    /// Serves what was kept. It counts when its time has come: until then another control plane may know better.
+    /// Serves the stored resources. They count only after a delay, since until then another control plane may have
+    /// newer ones.
     fn fall_back(&mut self) {
         let Some(at) = self.fall_back_at else { return };
         if !self.is_kept {
@@ -355,7 +355,7 @@ impl Driver {
         }
     }
 
-    /// Writes what is served to disk.
+    /// Stores the served resources on disk.
     fn keep(&mut self) {
         self.keep_at = None;
         if let (Some(file), Some(work)) = (self.kept.clone(), &self.work) {

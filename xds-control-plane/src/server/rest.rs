@@ -75,7 +75,7 @@ async fn answer(context: &Context, resource_type: ResourceType, body: Body) -> H
     }
 }
 
-/// The response as JSON; nothing if it is what the client has.
+/// Returns the response as JSON, or nothing if the client has that version already.
 async fn poll(
     context: &Context,
     resource_type: ResourceType,

@@ -342,7 +342,7 @@ where
             .map_err(|error| KubernetesError::Setup(error.to_string()))
     }
 
-    /// Begins a `GET`, whose body is still to come.
+    /// Sends a `GET` and returns the unread body.
     pub(super) async fn get(&self, url: Url) -> Result<(String, B), KubernetesError> {
         let request = self.request(Method::GET, url, Bytes::new()).await?;
         self.send(request).await

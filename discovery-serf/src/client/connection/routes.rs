@@ -228,8 +228,8 @@ impl Routes {
         Ok(())
     }
 
-    /// Returns the numbers of the abandoned streams that the agent was not told to stop yet. From here on
-    /// they count as stopped.
+    /// Returns the numbers of the abandoned streams for which no stop was sent to the agent yet. From then on they
+    /// count as stopped.
     pub(super) fn stop_abandoned(&mut self) -> Vec<u64> {
         let mut abandoned = Vec::new();
         self.streams.retain(|seq, queue| {

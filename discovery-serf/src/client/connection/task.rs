@@ -179,7 +179,7 @@ fn read_failure(error: FrameError) -> Failure {
     }
 }
 
-/// Writes what is to be sent as the agent takes it.
+/// Writes pending requests as fast as the agent reads them.
 struct Writer<Io> {
     io: Io,
     /// The unsent bytes, limited by the permits of the requests.

@@ -31,9 +31,9 @@ enum Rule {
     Thumbprints(Vec<Thumbprint>),
     /// Certificates for one of these names.
     Names(Vec<String>, Issuers),
-    /// Any.
+    /// Any certificate.
     Anybody,
-    /// No certificates.
+    /// No certificate.
     Nobody,
 }
 
