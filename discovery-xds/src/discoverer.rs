@@ -140,7 +140,7 @@ impl Discoverer for XdsDiscoverer {
         };
         let Some(view) = wait_for(&mut views, FIRST_ANSWER, is_decided).await else {
             return Err(DiscoverError::transient(
-                "the control plane has not said yet what is to be served",
+                "the control plane has not sent a configuration yet",
             ));
         };
         match (view.discovery, view.is_live, view.error) {

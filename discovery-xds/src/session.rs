@@ -250,7 +250,7 @@ impl Session {
         pending: &mut Pending,
     ) -> Result<(), String> {
         let Some(kind) = ResourceType::from_type_url(&answer.type_url) else {
-            tracing::debug!(target: "xds::client", type_url = %shortened(&answer.type_url, 200), "nobody asked for this type");
+            tracing::debug!(target: "xds::client", type_url = %shortened(&answer.type_url, 200), "a response of a type that was not requested");
             return Ok(());
         };
         let now = Instant::now();

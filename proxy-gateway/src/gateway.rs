@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use discovery_core::{Merge, Merged, MergedState, UnreachableClusters};
 use discovery_http::{ReqwestTransport, Transport, TransportOptions, tls};
-use program_kit::Failure;
+use program_kit::{Failure, with_causes};
 use proxy_model::CompileOptions;
 use proxy_policies::Policies;
 use proxy_runtime::Proxy;
 use proxy_runtime::admin::Admin;
 use proxy_runtime::server::{
-    AccessLogFormat, AccessLogWriter, DrainReport, Listener, LogOutput, QueryLogging, Server,
-    ServerHandle,
+    AccessLogFormat, AccessLogWriter, BindError, DrainReport, Listener, LogOutput, QueryLogging,
+    Server, ServerHandle,
 };
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
 use proxy_telemetry::Telemetry;
@@ -157,7 +157,7 @@ impl Gateway {
         }
         let server = server
             .bind_with(inherited)
-            .map_err(|error| Failure::from_error(&error))?;
+            .map_err(|error| cannot_listen(&error, &settings.listeners))?;
         let admin_socket = match settings.admin {
             Some(address) => Some(AdminSocket::open(address, inherited).await?),
             None => None,
@@ -490,6 +490,24 @@ impl AdminSocket {
         let listener = socket.and_then(TcpListener::from_std);
         listener.map_err(|error| admin_cannot_listen(address, &error))
     }
+}
+
+/// Returns the failure of a listener, with the key that sets its address.
+fn cannot_listen(error: &BindError, listeners: &[settings::Listener]) -> Failure {
+    let address = match error {
+        BindError::InUse { address }
+        | BindError::Overlap { address, .. }
+        | BindError::PermissionDenied { address }
+        | BindError::NotAvailable { address }
+        | BindError::Io { address, .. } => Some(address),
+        _ => None,
+    };
+    let is_of = |listener: &&settings::Listener| Some(&listener.address) == address;
+    let text = with_causes(error);
+    Failure::new(match listeners.iter().find(is_of) {
+        Some(listener) => format!("{text}; the key is `Listeners.{}.Address`", listener.name),
+        None => text,
+    })
 }
 
 fn admin_cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {

@@ -105,8 +105,32 @@ pub(crate) fn ports(settings: &Settings, origins: &Origins) -> Problems {
     problems
 }
 
-/// Returns problems of this machine as warnings, for a configuration that is checked elsewhere or beside the
-/// program that runs with it.
+/// Returns the problems of this machine without those of sections that have an error of the configuration: a wrong
+/// address is one mistake, not two.
+pub(crate) fn not_said_yet(of_machine: Problems, said: &Problems) -> Problems {
+    let is_said = |one: &Problem| {
+        let inside = format!("{}/", one.pointer);
+        !one.pointer.is_empty()
+            && said
+                .errors()
+                .any(|error| error.pointer.starts_with(&inside))
+    };
+    let others = of_machine.into_iter().filter(|one| !is_said(one));
+    others.collect()
+}
+
+/// Returns problems of this machine as warnings, for a configuration that is checked on another machine. A variable
+/// that no machine could use stays an error.
+pub(crate) fn elsewhere(problems: Problems) -> Problems {
+    let is_of_machine = |problem: &Problem| problem.code != traces::INVALID_VARIABLE;
+    let (of_machine, others): (Vec<_>, Vec<_>) = problems.into_iter().partition(is_of_machine);
+    let mut all = Problems::from_iter(others);
+    all.extend(as_warnings(Problems::from_iter(of_machine)));
+    all
+}
+
+/// Returns problems of this machine as warnings, for a configuration that is checked beside the program that runs
+/// with it.
 pub(crate) fn as_warnings(problems: Problems) -> Problems {
     with_severity(problems, Severity::Warning)
 }

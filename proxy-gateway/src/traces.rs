@@ -11,6 +11,9 @@ use program_kit::Failure;
 /// The longest time that the end of the program waits for the last spans.
 pub(crate) const LAST_EXPORT: Duration = Duration::from_secs(5);
 
+/// The code of a variable whose value cannot be used.
+pub(crate) const INVALID_VARIABLE: &str = "invalid_variable";
+
 fn settings() -> Result<Option<Settings>, InvalidSettings> {
     // A value that is not Unicode counts as not set.
     let variable = |name: &str| env::var(name).ok();
@@ -19,7 +22,7 @@ fn settings() -> Result<Option<Settings>, InvalidSettings> {
 
 /// Returns what is wrong with the variables.
 pub(crate) fn unusable() -> Problems {
-    let problem = |message: String| Problem::error("", "invalid_variable", message);
+    let problem = |message: String| Problem::error("", INVALID_VARIABLE, message);
     match settings() {
         Ok(_) => Problems::new(),
         Err(error) => Problems::from_iter([problem(error.to_string())]),

@@ -232,6 +232,20 @@ impl Problems {
         }
     }
 
+    /// Sets the origins of keys that are written twice. `of` returns the place of the second one and that of the
+    /// first.
+    pub(crate) fn place_repeated(&mut self, of: impl Fn(&str) -> Option<(String, String)>) {
+        for problem in &mut self.kept {
+            if problem.code != "duplicate_key" || problem.origin.is_some() {
+                continue;
+            }
+            if let Some((second, first)) = of(&problem.pointer) {
+                problem.origin = Some(second.into());
+                problem.suggestion = Some(format!("keep one of them; the first is at {first}"));
+            }
+        }
+    }
+
     /// Sets the origin of each problem that has none to that of its pointer.
     pub(crate) fn set_origins(&mut self, of: impl Fn(&str) -> Option<String>) {
         for problem in self

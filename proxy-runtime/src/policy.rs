@@ -15,7 +15,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Request, Response, StatusCode};
+use http::header::UPGRADE;
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
 use log_sink::Seldom;
 use proxy_model::compiled::{ChosenPolicy, Route};
 use proxy_model::config::PolicyKind;
@@ -30,7 +32,7 @@ use crate::contain::{contained, contained_call};
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::filter::{Reply, RequestEdit};
 use crate::head::headers::strip_options;
-use crate::head::{HeaderMutations, HttpHead};
+use crate::head::{HeaderMutations, HeldValues, HttpHead};
 use crate::layer::{ProxyRequestBody, RouteService};
 use crate::observe::{LOG_PAUSE, targets};
 use crate::response::ProxyBody;
@@ -88,7 +90,8 @@ pub struct PolicyCount {
 pub trait RoutePolicies: Send + Sync + 'static {
     /// Judges a request before anything else is done with it. Must not block.
     ///
-    /// A value that the head is told to [hold](RequestEdit::hold) is dropped when the response has ended.
+    /// A value that the head is told to [hold](RequestEdit::hold) is dropped when the response has ended, or the tunnel
+    /// that it has begun.
     fn judge(
         &self,
         head: &mut RequestEdit<'_>,
@@ -235,6 +238,15 @@ impl Layer<RouteService> for Around {
     }
 }
 
+/// The values that policies hold, for the exchange inside of the layers: it keeps the request until its tunnel has ended,
+/// while the body of the response ends with the head.
+#[derive(Clone)]
+struct HeldByTunnel(#[expect(dead_code, reason = "held")] Arc<HeldValues>);
+
+fn may_begin_tunnel(parts: &Parts) -> bool {
+    parts.method == Method::CONNECT || parts.headers.contains_key(UPGRADE)
+}
+
 /// The layers of a route inside of its policies.
 #[derive(Clone)]
 pub(crate) struct Guarded {
@@ -264,7 +276,7 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
             let head = HttpHead::new(&parts);
             let judged = judge_http(&*policies, &route, &head, &mut edits).await?;
             let notes = edits.take_notes();
-            let held = edits.take_held();
+            let held = Arc::new(edits.take_held());
             let mut response = match judged {
                 Some(reply) => {
                     let mut response = reply.into_response().map(ProxyBody::text);
@@ -277,6 +289,9 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
                     // `Connection` must not take away what the policies tell the destination.
                     strip_options(&mut parts.headers);
                     edits.apply_to(&mut parts.headers);
+                    if !held.is_empty() && may_begin_tunnel(&parts) {
+                        parts.extensions.insert(HeldByTunnel(Arc::clone(&held)));
+                    }
                     let request = Request::from_parts(parts, body);
                     let mut response = rest.answer(request).await?;
                     notes.apply_to(response.headers_mut());

@@ -12,6 +12,7 @@ use super::answer::Answer;
 use super::call_log::{CallClass, CallRecord};
 use super::client::{ArmClient, Inner};
 use super::error::{ArmError, ArmErrorKind};
+use crate::text::with_causes;
 
 /// The precondition of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,7 +110,7 @@ impl ArmClient {
                 return Err(error);
             }
             let of = policy.tries;
-            tracing::warn!(%error, tries, of, ?wait, "a call is made again");
+            tracing::warn!(%error, tries, of, ?wait, "a call is retried");
             sleep(wait).await;
         }
     }
@@ -141,14 +142,18 @@ impl Inner {
         let result = match sent {
             Ok(Ok(response)) => Ok(Answer::new(response)),
             Ok(Err(error)) => {
-                let message = "there is no answer";
-                Err(
-                    ArmError::new(ArmErrorKind::Unreachable, &call.name, message)
-                        .with_source(error),
-                )
+                let origin = call.url.origin().ascii_serialization();
+                // Programs print this text alone, and the reason is what an operator needs first.
+                let message = format!("no answer from {origin}: {}", with_causes(&error));
+                Err(ArmError::new(
+                    ArmErrorKind::Unreachable,
+                    &call.name,
+                    message,
+                ))
             }
             Err(_) => {
-                let message = format!("there was no answer within {limit:?}");
+                let origin = call.url.origin().ascii_serialization();
+                let message = format!("no answer from {origin} within {limit:?}");
                 Err(ArmError::new(ArmErrorKind::TimedOut, &call.name, message))
             }
         };
@@ -186,7 +191,7 @@ async fn told_when_slow<T>(name: &str, work: impl Future<Output = T>) -> T {
     match timeout(SILENCE, &mut work).await {
         Ok(done) => done,
         Err(_) => {
-            tracing::warn!(call = name, "there is no answer yet");
+            tracing::warn!(call = name, "no answer yet");
             work.await
         }
     }

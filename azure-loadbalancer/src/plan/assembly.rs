@@ -339,7 +339,7 @@ fn why(first: &OrderedWrite<'_>, second: &OrderedWrite<'_>) -> Option<&'static s
         (SecurityGroup, Balancer | DeleteBalancer) => Some(
             "what is closed is closed before its address goes, and what is opened before another way goes",
         ),
-        (SecurityGroup, DeletePublicIp) => Some("an address that is given back is open to nobody"),
+        (SecurityGroup, DeletePublicIp) => Some("an address that is given back admits no client"),
         (GrowingBalancer | Balancer | DeleteBalancer, DeletePublicIp) => first
             .refers
             .contains(&second.id)

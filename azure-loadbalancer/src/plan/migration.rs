@@ -385,7 +385,7 @@ fn obstacles(
         .filter(|name| wanted.owner(name).is_none())
         .collect();
     found.extend(foreign.iter().map(|part| {
-        format!("load balancer {name} has {part}, which belongs to no service that is wanted and would be lost; remove it first")
+        format!("load balancer {name} has {part}, which belongs to no service and would be lost; remove it first")
     }));
     let others = [
         ("inbound NAT rules", properties.inbound_nat_rules.len()),

@@ -162,7 +162,7 @@ fn unguarded(world: &ClusterState<'_>) -> Option<Warning> {
     is_unguarded.then(|| Warning {
         service: None,
         what: format!(
-            "the configuration has no securityGroupName, so that no security rule is written: a standard load balancer lets nobody in to {service} and others until somebody else writes one"
+            "the configuration has no securityGroupName, so that no security rule is written: a standard load balancer admits no client to {service} and others until another tool writes one"
         ),
     })
 }

@@ -304,7 +304,7 @@ pub(super) fn resources(path: &Path) -> Result<Vec<Value>, Failure> {
     match list {
         Value::Array(resources) => Ok(resources),
         _ => Err(Failure::new(format!(
-            "{}: a list of resources is wanted, or an object with one as `value`",
+            "{}: expected a list of resources, or an object with one as `value`",
             path.display()
         ))),
     }

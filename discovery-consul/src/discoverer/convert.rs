@@ -226,7 +226,7 @@ fn problems_of_datacenter(state: &DatacenterState) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let Some(failure) = &state.failure {
         let message = format!(
-            "the datacenter `{name}` cannot be asked, and serves as it was last known: {failure}"
+            "the datacenter `{name}` cannot be asked; its last known state is served: {failure}"
         );
         problems.push(Problem::warning("", "datacenter_failing", message));
     } else if !state.is_complete {

@@ -153,7 +153,7 @@ impl Publisher {
                     target: "discovery::runner",
                     provider,
                     error = message,
-                    "the source does not answer; what it said last goes on serving",
+                    "the source does not answer; its last known state is served",
                 );
             } else {
                 tracing::warn!(

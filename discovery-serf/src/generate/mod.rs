@@ -140,7 +140,7 @@ impl Made {
             let cluster_id = ClusterId::from(format!("{}{}", self.cluster, variant.suffix));
             if taken.contains(&cluster_id) {
                 let message = format!(
-                    "there is a service of the name that `{cluster_id}` has, so nobody can ask for it"
+                    "a service has the name `{cluster_id}`, so this cluster cannot be reached"
                 );
                 said.push(Problem::warning("", "duplicate_cluster", message));
                 continue;

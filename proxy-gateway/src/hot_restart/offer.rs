@@ -125,7 +125,7 @@ impl Offer {
                     Ok((stream, Ok(()))) => break stream,
                     Ok((stream, Err(error))) => {
                         streams.retain(|one| !Arc::ptr_eq(one, &stream));
-                        tracing::warn!(target: TARGET, %error, "a successor gave up; this instance goes on");
+                        tracing::warn!(target: TARGET, %error, "a successor gave up; this instance keeps serving");
                     }
                     Err(error) => tracing::error!(target: TARGET, %error, "a successor was lost"),
                 },

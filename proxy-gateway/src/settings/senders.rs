@@ -68,7 +68,7 @@ fn read_networks(
 ) -> Option<Vec<Network>> {
     let networks = section.list(key, read_network);
     if networks.as_ref().is_none_or(Vec::is_empty) && is_empty(section, key) {
-        let message = format!("`{key}` is missing, so nobody is {role}");
+        let message = format!("`{key}` is missing, so no sender is {role}");
         let problem = Problem::error(section.pointer(), "missing_key", message)
             .with_suggestion(format!("write `\"{key}\": [\"10.0.0.0/8\"]`"));
         section.problems().push(problem);

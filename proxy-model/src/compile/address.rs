@@ -15,8 +15,11 @@ pub(super) fn parse(text: &str, key: &str, scope: &mut Scope<'_>) -> Option<Dest
         Ok(address) => Some(address),
         Err(Fault {
             message,
-            suggestion,
+            mut suggestion,
         }) => {
+            if text.contains("${") || text.starts_with(['$', '%']) || text.contains("{{") {
+                suggestion = Some(by_variable(&scope.place(key)));
+            }
             match suggestion {
                 Some(suggestion) => scope.error_with(key, "invalid_address", message, suggestion),
                 None => scope.error(key, "invalid_address", message),
@@ -24,6 +27,15 @@ pub(super) fn parse(text: &str, key: &str, scope: &mut Scope<'_>) -> Option<Dest
             None
         }
     }
+}
+
+/// The correction for a variable in a value.
+fn by_variable(pointer: &str) -> String {
+    let path = pointer
+        .find("/Clusters/")
+        .map_or(pointer, |at| &pointer[at..]);
+    let name = shortened(&path.replace('/', "__"));
+    format!("values have no variables; set the whole value with the variable `ReverseProxy{name}`")
 }
 
 struct Fault {

@@ -303,7 +303,7 @@ fn reason(kind: &jsonwebtoken::errors::ErrorKind) -> &'static str {
     match kind {
         ErrorKind::ExpiredSignature => "it has expired",
         ErrorKind::ImmatureSignature => "it is not valid yet",
-        ErrorKind::InvalidAudience => "it is for somebody else",
+        ErrorKind::InvalidAudience => "its audience is another",
         ErrorKind::InvalidIssuer => "it is of another issuer",
         ErrorKind::MissingRequiredClaim(_) => "a claim is missing",
         ErrorKind::InvalidAlgorithm => "its algorithm is not that of the key",

@@ -83,6 +83,8 @@ causes! {
         "The response did not begin within the route's `Timeout` or the cluster's `ActivityTimeout`"
     ActivityTimeout "activity_timeout" Destination
         "The destination neither sent nor accepted anything for the cluster's `ActivityTimeout`"
+    BodyTimeout "body_timeout" Destination
+        "The response was not complete within the route's `Timeout`, which includes the body"
     ClientGone "client_gone" Client
         "The client disconnected or reset its stream"
     ClientTooSlow "client_too_slow" Client
@@ -116,7 +118,7 @@ causes! {
     AllEjected "all_ejected" Proxy
         "The passive check has ejected every destination of the cluster"
     ConnectionLimit "connection_limit" Proxy
-        "Too many requests wait for a connection because of `MaxConnectionsPerServer`"
+        "All connections that `MaxConnectionsPerServer` allows were in use: too many requests wait, or this one waited too long"
     AffinityRejected "affinity_rejected" Client
         "The destination of the request's affinity key is not available, and the failure policy rejects it"
     RequestNotBuilt "request_not_built" Proxy
@@ -135,6 +137,8 @@ causes! {
         "The proxy's machine has no file descriptor, port or memory left"
     Overloaded "overloaded" Proxy
         "The server rejects requests because it is stopping or overloaded"
+    DrainTimeout "drain_timeout" Proxy
+        "The server stopped before the request had ended, after its `DrainTimeout`"
 }
 
 impl Cause {

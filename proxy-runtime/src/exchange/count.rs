@@ -10,7 +10,7 @@ use proxy_model::{ClusterId, RequestHead, RouteId};
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::error::{ForwardErrorKind, Side};
+use crate::error::{Cause, ForwardErrorKind, Side};
 use crate::live::{DestinationState, PassiveRule};
 use crate::observe::{ClusterMetrics, ErrorCounters, Labels, Sample, targets};
 use crate::trace::{RequestTrace, TraceLink, Tracer};
@@ -219,12 +219,13 @@ impl Count {
         }
     }
 
-    /// What it means if it is dropped before its end: its client has gone.
+    /// The error of a request that is dropped before its end.
     pub(crate) fn cancelled(&self) -> ForwardErrorKind {
-        match self.is_answered {
+        let kind = match self.is_answered {
             true => ForwardErrorKind::ResponseBodyCanceled,
             false => ForwardErrorKind::RequestCanceled,
-        }
+        };
+        kind.because(Cause::of_drop())
     }
 
     /// True if its end was counted.

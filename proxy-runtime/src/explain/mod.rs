@@ -42,14 +42,14 @@ pub use self::request::{ParsedRequest, request_from_text};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::body_limit;
-use crate::forward::{BodyKind, OutgoingHead, check_head, check_path, reply};
+use crate::forward::{check_head, check_length, check_path, reply, sent_request};
 use crate::head::{HeaderMutations, HttpHead};
 use crate::live::{Assessment, assess};
 use crate::policy::{PolicySource, RoutePolicies, described};
 use crate::proxy::Proxy;
 use crate::state::{Generation, Nowhere};
 use crate::support::rejection;
-use crate::transform::{LoopGuard, guards};
+use crate::transform::{CompiledTransforms, LoopGuard, guards};
 
 #[cfg(test)]
 mod tests;
@@ -240,8 +240,8 @@ pub fn explain(
 }
 
 /// Returns the request that `destination` would receive over HTTP/1.1 from `route`, with filtered
-/// headers and the route's transforms. Does not check whether the route matches, and assumes an
-/// empty body.
+/// headers and the route's transforms, which are compiled for it. Does not check whether the route
+/// matches.
 ///
 /// Uses the code of forwarded requests, to test or measure transforms without a network.
 ///
@@ -257,17 +257,12 @@ pub fn outgoing_request(
     connection: ConnectionInfo,
 ) -> Result<Request<()>, ForwardError> {
     let head = HttpHead::with_connection(request, connection);
-    outgoing(&head, route, destination, None)
-}
-
-fn outgoing(
-    head: &HttpHead<'_>,
-    route: &Route,
-    destination: &Destination,
-    guard: Option<&LoopGuard>,
-) -> Result<Request<()>, ForwardError> {
-    let outgoing = OutgoingHead::new(head, route, destination)?.guarded(guard);
-    outgoing.into_request((), BodyKind::Empty, false)
+    sent_request(
+        &head,
+        route,
+        &CompiledTransforms::of(route, None),
+        destination,
+    )
 }
 
 /// Explains a request with the state of a running proxy.
@@ -363,10 +358,18 @@ fn explain_with(
         }
         Err(error) => return explanation.rejecting(&error),
     }
-    if let Some(reply) = reply(route, &head) {
-        let status = reply.status();
-        explanation.location = location(reply.headers());
-        return explanation.ending(Verdict::Answered, status);
+    if route.target().is_reply()
+        && let Err(error) = check_length(&head, body_limit(place.max_request_body, route))
+    {
+        return explanation.rejecting(&error);
+    }
+    match reply(route, &head) {
+        Ok(None) => {}
+        Ok(Some(reply)) => {
+            explanation.location = location(reply.headers());
+            return explanation.ending(Verdict::Answered, reply.status());
+        }
+        Err(error) => return explanation.rejecting(&error),
     }
     // Only a running proxy has an id by which it detects loops.
     let state = live.map(|generation| generation.route(index));
@@ -418,11 +421,16 @@ fn explain_with(
     let Some(destination) = kept.or_else(first) else {
         return explanation.ending(Verdict::NoDestination, StatusCode::SERVICE_UNAVAILABLE);
     };
-    let guard = match state {
-        Some(state) => state.loop_guard(),
-        None => place.guard.filter(|_| guards(route)),
+    let guarded;
+    let plan = match state {
+        Some(state) => state.inner_plan(),
+        None => {
+            let guard = place.guard.filter(|_| guards(route));
+            guarded = CompiledTransforms::of(route, guard);
+            &*guarded
+        }
     };
-    match outgoing(&head.with_edits(&edits), route, destination, guard) {
+    match sent_request(&head.with_edits(&edits), route, plan, destination) {
         Ok(request) => {
             explanation.forwarded = Some(forwarded(&request, destination));
             explanation

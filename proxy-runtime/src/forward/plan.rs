@@ -8,8 +8,8 @@ use proxy_model::matching::{Lookup, MethodSet};
 use proxy_model::{RequestHead, Snapshot};
 use tracing::debug;
 
+use super::body_kind::{BodyKind, body_kind_of};
 use super::handshake::Handshake;
-use super::request::{BodyKind, body_kind_of};
 use super::upgrade::Wish;
 use super::websocket;
 use crate::balance::Random;
@@ -167,6 +167,17 @@ pub(super) fn validate(
     valid.map(|()| body_kind).map_err(client_error)
 }
 
+/// Checks the declared length of a request whose body nobody reads.
+///
+/// # Errors
+///
+/// The body is too large.
+pub(crate) fn check_length(head: &HttpHead<'_>, limit: Option<u64>) -> Result<(), ForwardError> {
+    let length = head.headers().get(CONTENT_LENGTH).and_then(parse_length);
+    let valid = Allowance::new(limit).check(length);
+    valid.map_err(client_error)
+}
+
 /// Checks whether a request as its head says may be sent to a destination of a cluster with these settings.
 ///
 /// # Errors
@@ -202,6 +213,21 @@ pub(crate) fn check_body(
     let wish = Wish::of(parts).filter(|_| is_empty);
     validate(head, wish.as_ref(), limit, is_empty)?;
     Ok(wish)
+}
+
+/// Checks that a request of no resource in particular is OPTIONS (RFC 9112 section 3.2.4).
+///
+/// # Errors
+///
+/// It has another method.
+pub(crate) fn check_target(head: &HttpHead<'_>) -> Result<(), ForwardError> {
+    match head.path() == "*" && *head.method_value() != Method::OPTIONS {
+        true => Err(ForwardError::new(
+            ForwardErrorKind::RequestRejected,
+            StatusCode::BAD_REQUEST,
+        )),
+        false => Ok(()),
+    }
 }
 
 fn client_error(status: StatusCode) -> ForwardError {

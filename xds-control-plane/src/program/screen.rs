@@ -89,7 +89,7 @@ pub(super) async fn tell(
             tracing::warn!(target: "xds::server", "{line}");
         }
         for line in said.difference(&now) {
-            tracing::info!(target: "xds::server", "mended: {line}");
+            tracing::info!(target: "xds::server", "resolved: {line}");
         }
         said = now;
         if let Some(snapshot) = &*snapshots.borrow_and_update() {

@@ -129,7 +129,7 @@ impl CatalogReader {
                 format!("{name}: {} instances that are gone are kept until a second look has confirmed it", datacenter.held)
             });
             let hidden = datacenter.is_hidden.then(|| format!("{name}: the token seems to have lost its rights; nothing is believed to be gone"));
-            let incomplete = (!datacenter.is_complete).then(|| format!("{name} was not read yet; what may be there stays as it was"));
+            let incomplete = (!datacenter.is_complete).then(|| format!("{name} was not read yet; its services stay unchanged"));
             let unread = datacenter.unread.iter().take(10).map(move |(service, why)| format!("{name}: {service}: {why}"));
             failure.chain(incomplete).chain(held).chain(hidden).chain(unread)
         }).collect();

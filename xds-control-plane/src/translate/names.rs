@@ -64,7 +64,7 @@ pub(super) fn usable_domain(domain: &str) -> Result<String, &'static str> {
     let is_odd = |c: char| c.is_control() || c.is_whitespace();
     match domain {
         "" => Err("is empty"),
-        "*" => Err("would take all requests that nobody else has"),
+        "*" => Err("would take all requests that no other domain matches"),
         _ if domain.len() > LONGEST => Err("has more than 255 bytes"),
         _ if domain.contains(is_odd) => Err("has spaces or control characters"),
         _ if domain.is_ascii() => Ok(domain.to_ascii_lowercase()),

@@ -130,7 +130,7 @@ mod tests {
                 ],
             ),
             (
-                "without an answer it begins anew",
+                "without an answer it starts again from the beginning",
                 &[
                     (Answer(Some(7), Moved::Forward), 7),
                     (NoAnswer(ConsulErrorKind::Unreachable), 0),

@@ -137,7 +137,7 @@ impl Routes {
             None if self.stopped.contains(&seq) => NextMessage::Stopped,
             // The presence of a body depends on the request.
             None => {
-                let detail = format!("the agent answers a request that nobody made ({seq})");
+                let detail = format!("the agent answers a request that was not made ({seq})");
                 return Err(Failure::protocol(detail));
             }
         };

@@ -48,7 +48,7 @@ pub(super) fn section() -> Value {
             "TraefikEntryPoints": texts("The entry points of Traefik that this proxy stands for; routers for others are left out. Unset: `web` and `websecure`."),
             "IncludeWarning": switch("Whether instances with a check that warns get requests.", false),
             "WanAddresses": switch("Whether instances in other datacenters are reached at their address `wan`.", true),
-            "Priorities": json!({ "type": "object", "additionalProperties": { "type": "integer", "minimum": 0 }, "description": "Tiers by datacenter: the lowest that has somebody available gets all requests. Unset: the own one 0, others 1." }),
+            "Priorities": json!({ "type": "object", "additionalProperties": { "type": "integer", "minimum": 0 }, "description": "Tiers by datacenter: the lowest with an available instance gets all requests. Unset: the own one 0, others 1." }),
             "DefaultsKey": text("Key whose value, a JSON object, has labels for services that do not say otherwise. Unset: none."),
             "AllowStartBeforeDiscovery": switch("Whether the proxy is ready before Consul has answered.", false),
             "Persist": text("File that keeps the last known good configuration, for a start while Consul is away."),

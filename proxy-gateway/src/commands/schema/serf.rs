@@ -7,7 +7,7 @@ use super::{object, switch, text, texts, word};
 /// Returns the schema of the section that `discovery_serf::options::Section` reads.
 pub(super) fn section() -> Value {
     let hold_down = object(
-        "What happens after a reconnect, when an agent that has just started may know nobody yet.",
+        "What happens after a reconnect, when an agent that has just started may not know the members yet.",
         &json!({
             "Share": { "type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 1, "description": "What share of the instances must be missing at once for them to be kept." },
             "Settle": text("How long they are kept. Unset: 10s."),

@@ -66,7 +66,7 @@ fn limits() -> Value {
             "RequestLine": whole("Size of a request's method and target. Unset: 8192.", 256, 1 << 20),
             "HeaderTimeout": text("From the first byte to the end of the head. Unset: 10s."),
             "KeepAlive": text("How long a connection may be idle, or `Infinite`. Unset: 75s."),
-            "ClosingGrace": text("How long an idle connection is still read from when it is to be closed. Unset: 500ms."),
+            "ClosingGrace": text("How long an idle connection is still read from before it is closed. Unset: 500ms."),
             "RequestsPerConnection": at_least("Requests on one connection. Unset: 10000.", 1),
             "ConnectionAge": text("Age of a connection, give or take a tenth, or `Infinite`. Unset: 1h."),
             "Connections": whole("Connections at a time. Unset: 40 % of the open files.", 1, 10_000_000),

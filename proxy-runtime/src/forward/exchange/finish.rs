@@ -272,8 +272,14 @@ impl ResolvedRoute<'_> {
         let read_timeout = self.read_timeout(down.data_rate());
         let sent = down.send_reply(head, text, has_more, read_timeout).await;
         recorder.end(about.error, Instant::now());
-        let Some(sent) = sent else {
-            return Forwarded::Disconnected;
+        let sent = match sent {
+            Ok(sent) => sent,
+            Err(cause) => {
+                if let Some(record) = down.record() {
+                    record.disconnected(cause);
+                }
+                return Forwarded::Disconnected;
+            }
         };
         if let Some(record) = down.record() {
             record.replied(sent.sent);

@@ -127,7 +127,7 @@ fn provision(call: &mut Call<'_>) -> Result<Answer, ApiError> {
             .map(|(name, version)| format!("{name}/{version}")),
         Some(other) => {
             return Err(ApiError::invalid(format!(
-                "Kind is `{other}`, but ImageStorePath or ExternalStore is wanted"
+                "Kind is `{other}`, but must be ImageStorePath or ExternalStore"
             )));
         }
     };

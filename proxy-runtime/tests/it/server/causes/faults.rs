@@ -161,6 +161,9 @@ pub(super) fn fault(cause: Cause) -> Option<Fault> {
         Cause::ActivityTimeout => {
             to_raw(faults::stops_mid_body(false), "200").cluster("HttpRequest", idle_soon())
         }
+        Cause::BodyTimeout => to_raw(faults::stops_mid_body(false), "200")
+            .route("Timeout", json!(SOON))
+            .route("TimeoutIncludesBody", json!(true)),
         other => return of_others(other),
     })
 }
