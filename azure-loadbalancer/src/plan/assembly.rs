@@ -118,7 +118,7 @@ fn push<'s, 'd>(
 fn public_ips(steps: &mut Vec<OrderedWrite<'_>>, addresses: &PublicIps<'_>) {
     for draft in &addresses.puts {
         let what = if draft.current.is_some() {
-            "is not as asked for"
+            "differs from the request"
         } else {
             "is needed"
         };
@@ -299,7 +299,7 @@ fn machines(steps: &mut Vec<OrderedWrite<'_>>, members: &MemberChanges<'_>) {
                 id: id.clone(),
                 instance_ids: instance_ids.clone(),
             },
-            reasons: vec!["its machines are not what its model says of pools".to_owned()],
+            reasons: vec!["its machines differ from the pools in its model".to_owned()],
             changes: Vec::new(),
             services: BTreeSet::new(),
             sweeps: false,

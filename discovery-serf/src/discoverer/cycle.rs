@@ -276,7 +276,7 @@ fn too_early(agent: &str, options: &SerfOptions) -> DiscoverError {
 
 fn no_events(agent: &str, rejection: &str) -> Problem {
     let message = format!(
-        "the agent at `{agent}` sends no events, so it is asked every {POLL:?}: {rejection}"
+        "the agent at `{agent}` sends no events, so it is polled every {POLL:?}: {rejection}"
     );
     Problem::warning("", "no_events", message)
 }

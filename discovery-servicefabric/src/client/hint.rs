@@ -18,7 +18,7 @@ pub(super) fn of_transport(kind: TransportErrorKind, secure: bool) -> Option<&'s
             "gateways often have self-signed certificates: trust its authority, its thumbprint or its common name",
         ),
         TransportErrorKind::CertificateRejected => Some(
-            "the cluster wants a client certificate that it knows as an administrator's or a reader's",
+            "the cluster requires a client certificate that it knows as an administrator's or a reader's",
         ),
         _ => None,
     }
@@ -32,7 +32,8 @@ pub(super) fn of_status(
 ) -> Option<&'static str> {
     match status {
         StatusCode::UNAUTHORIZED if asks_for_kerberos(headers) => Some(
-            "the cluster wants Windows authentication (Kerberos), which is not supported: use a client certificate or a token",
+            "the cluster requires Windows authentication (Kerberos), which is not supported: use a \
+             client certificate or a token",
         ),
         StatusCode::UNAUTHORIZED if context.sent_token => {
             Some("the token has expired, or is for another cluster")

@@ -78,7 +78,7 @@ pub enum ConnectError {
     #[error("what secures the connection to the cluster cannot be used")]
     Security(#[from] TlsError),
     /// Unusable gateway URLs, alone or in combination with the security options.
-    #[error("the gateways cannot be asked")]
+    #[error("the gateways cannot be called")]
     Client(#[from] BuildError),
 }
 

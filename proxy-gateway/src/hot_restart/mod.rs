@@ -22,7 +22,7 @@ pub(crate) use self::predecessor::Predecessor;
 /// The error of passing sockets between instances.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HotRestartError {
-    #[error("the instance that runs cannot be asked at {path}: {source}")]
+    #[error("the running instance cannot be reached at {path}: {source}")]
     Ask { path: PathBuf, source: io::Error },
     #[error(
         "the instance that runs does not answer at {path} as it should: {source}; stop it, or start this one without `Server.Handover`"

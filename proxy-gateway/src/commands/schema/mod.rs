@@ -147,10 +147,7 @@ fn client_ca() -> Value {
 }
 
 fn min_version() -> Value {
-    word(
-        "The minimum version of TLS.",
-        &["Tls12", "Tls13"],
-    )
+    word("The minimum version of TLS.", &["Tls12", "Tls13"])
 }
 
 fn telemetry() -> Value {

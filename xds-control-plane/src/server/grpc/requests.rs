@@ -112,7 +112,7 @@ impl<R: Inbound> Requests<R> {
         };
         if flag != 0 {
             return Err(Status::internal(
-                "a message says that it is compressed, and the call does not say how",
+                "a message is marked as compressed, but the call names no encoding",
             ));
         }
         let length = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(usize::MAX);
