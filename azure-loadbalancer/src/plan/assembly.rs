@@ -66,7 +66,7 @@ pub(super) fn assemble(
             .map(|key| format!("{key}: who may connect"))
             .collect();
         if draft.swept {
-            reasons.push("what belongs to no service is removed".to_owned());
+            reasons.push("resources of no service are removed".to_owned());
         }
         if draft.follows_nodes {
             reasons.push("the nodes that take part have changed".to_owned());
@@ -343,7 +343,7 @@ fn why(first: &OrderedWrite<'_>, second: &OrderedWrite<'_>) -> Option<&'static s
         (GrowingBalancer | Balancer | DeleteBalancer, DeletePublicIp) => first
             .refers
             .contains(&second.id)
-            .then_some("the frontend lets go of its public address first"),
+            .then_some("the frontend releases its public address first"),
         (GrowingBalancer | Balancer, MemberChanges) => second
             .joins
             .contains(&first.id)

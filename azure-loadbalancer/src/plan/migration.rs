@@ -169,7 +169,7 @@ pub fn migrate_to_standard(
     let mut migration = Migration::default();
     if !config.is_standard() {
         migration.obstacles.push(
-            "loadBalancerSku is basic; write standard, since that is what the services are to have"
+            "loadBalancerSku is basic; write standard, since that is the sku the services will have"
                 .to_owned(),
         );
         return migration;

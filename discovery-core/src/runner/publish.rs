@@ -208,7 +208,7 @@ impl Publisher {
                 provider,
                 error = outdated.error,
                 age_seconds = outdated.since.age().as_secs(),
-                "the source answers in part; older answers stand in for the rest",
+                "the source responds in part; older responses replace the rest",
             ),
             None if was_partial => {
                 tracing::info!(target: "discovery::runner", provider, "the source answers everything again");

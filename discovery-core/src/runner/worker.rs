@@ -267,7 +267,7 @@ impl Worker {
             tracing::warn!(
                 target: "discovery::runner",
                 provider = &*self.publisher.source,
-                "telling the source what became of its services {broken}",
+                "reporting the results of its services to the source {broken}",
             );
         }
     }

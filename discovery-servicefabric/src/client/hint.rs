@@ -46,7 +46,7 @@ pub(super) fn of_status(
             "the client certificate is missing, or not one that the cluster knows as an administrator's or a reader's",
         ),
         StatusCode::NOT_FOUND if !context.own_words => Some(
-            "a gateway says in words what it does not find: the endpoint may be that of another program, or have a wrong path",
+            "a gateway names what it does not find: the endpoint may be that of another program, or have a wrong path",
         ),
         StatusCode::BAD_REQUEST if !context.own_words && !context.secure => {
             Some("if the port expects TLS the endpoint begins with `https://`")

@@ -217,7 +217,7 @@ fn of_replica(replica: &ReplicaOutcome, options: &ServiceFabricOptions) -> Optio
                 target: "discovery::servicefabric",
                 partition = replica.partition_id,
                 replica = replica.replica_id,
-                "no health is reported of replicas of which it is not known whether they keep state",
+                "no health is reported for replicas that may or may not be stateful",
             );
         });
         return None;

@@ -28,7 +28,7 @@ pub(crate) enum HotRestartError {
         "the instance that runs does not answer at {path} as it should: {source}; stop it, or start this one without `Server.Handover`"
     )]
     Answer { path: PathBuf, source: io::Error },
-    #[error("another instance was quicker to take over at {path}; this one is not needed")]
+    #[error("another instance has taken over at {path} already; this one is not needed")]
     Outrun { path: PathBuf },
     #[error(
         "a successor cannot be waited for at {path}: {source}; its directory has to exist, and belong to whom the program runs as"

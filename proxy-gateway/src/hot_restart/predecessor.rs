@@ -119,7 +119,7 @@ impl Predecessor {
                     tracing::warn!(
                         target: TARGET,
                         %error,
-                        "whether another instance takes the place, too, cannot be found out"
+                        "it is unknown whether another instance takes over, too"
                     );
                     break;
                 }

@@ -144,7 +144,9 @@ impl<R: Inbound> Requests<R> {
             )));
         }
         R::decode(message).map_err(|error| {
-            Status::invalid_argument(format!("the request is not what the method takes: {error}"))
+            Status::invalid_argument(format!(
+                "the request has the wrong form for the method: {error}"
+            ))
         })
     }
 }
