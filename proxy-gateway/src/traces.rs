@@ -20,7 +20,7 @@ fn settings() -> Result<Option<Settings>, InvalidSettings> {
     Settings::from_variables("proxy-gateway", env!("CARGO_PKG_VERSION"), &variable)
 }
 
-/// Returns what is wrong with the variables.
+/// Returns the problems of the variables.
 pub(crate) fn unusable() -> Problems {
     let problem = |message: String| Problem::error("", INVALID_VARIABLE, message);
     match settings() {
@@ -29,7 +29,7 @@ pub(crate) fn unusable() -> Problems {
     }
 }
 
-/// Starts the export, if one is asked for.
+/// Starts the export, if the variables request one.
 pub(crate) fn start() -> Result<Option<Telemetry>, Failure> {
     let settings = settings().map_err(|error| Failure::from_error(&error))?;
     let Some(settings) = settings else {
