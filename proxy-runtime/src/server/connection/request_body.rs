@@ -264,7 +264,7 @@ impl Drop for RequestBody {
     fn drop(&mut self) {
         let Some(meter) = &self.meter else { return };
         match &self.source {
-            // It came with the head, though nobody has asked for it.
+            // It came with the head, and was not read.
             DataSource::Whole(data) => {
                 let left = data.as_ref().map_or(0, Bytes::len);
                 meter.received.fetch_add(left as u64, Relaxed);
