@@ -22,6 +22,7 @@ thread_local! {
 struct DropReason {
     cause: Cause,
     /// The error of a tunnel.
+    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "servers log it"))]
     tunnel: Option<ForwardErrorKind>,
 }
 
