@@ -262,7 +262,7 @@ impl Gateway {
         self.offered.take()
     }
 
-    /// Reopens the file of the access log under its name whenever `wanted` is notified.
+    /// Reopens the file of the access log by its name whenever `wanted` is notified.
     pub(crate) fn reopen_logs_on(&mut self, wanted: Arc<Notify>) {
         let Some(log) = self.access_log.clone() else {
             return;
@@ -399,7 +399,7 @@ pub(crate) fn policies(
     Ok(Policies::new().with_transport(policy_client(provider)?))
 }
 
-/// The client of HTTP for policies that ask others.
+/// Creates the HTTP client for policies that call other services.
 fn policy_client(
     provider: &Arc<rustls::crypto::CryptoProvider>,
 ) -> Result<Arc<dyn Transport>, Failure> {

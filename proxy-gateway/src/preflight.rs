@@ -1,5 +1,4 @@
-//! The state of this machine that `run` needs: files, certificates, ports. `run` and `check` ask the same
-//! questions.
+//! The state of this machine that `run` needs: files, certificates, ports. `run` and `check` share these checks.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -16,8 +15,8 @@ use crate::certificates;
 use crate::settings::Settings;
 use crate::traces;
 
-/// Returns what keeps `run` from starting, apart from ports, as errors; and as warnings what it would start
-/// with all the same, such as expired certificates.
+/// Returns problems with files: errors keep `run` from starting, warnings do not, such as expired certificates.
+/// Ports are not checked.
 pub(crate) fn files(settings: &Settings, origins: &Origins) -> Problems {
     let mut problems = certificates::unusable(&settings.listeners);
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -56,7 +55,7 @@ pub(crate) fn files(settings: &Settings, origins: &Origins) -> Problems {
         let usable = discovery_core::check_directory(&path).and_then(|()| new_file_beside(&path));
         if let Err(error) = usable {
             let message = format!(
-                "what is discovered cannot be kept in {}, so a restart begins with nothing: {error}",
+                "discovered services cannot be stored in {}, so a restart begins without them: {error}",
                 path.display()
             );
             let pointer = pointer_to(&pointer_to("", section), "Persist");

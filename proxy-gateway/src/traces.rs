@@ -29,14 +29,14 @@ fn metrics_settings() -> Result<Option<MetricsSettings>, InvalidSettings> {
     MetricsSettings::from_variables("proxy-gateway", env!("CARGO_PKG_VERSION"), &variable)
 }
 
-/// Returns what is wrong with the variables.
+/// Returns the problems of the variables.
 pub(crate) fn unusable() -> Problems {
     let problem = |error: InvalidSettings| Problem::error("", INVALID_VARIABLE, error.to_string());
     let errors = [settings().err(), metrics_settings().err()];
     errors.into_iter().flatten().map(problem).collect()
 }
 
-/// Starts the export, if one is asked for.
+/// Starts the export, if the variables request one.
 pub(crate) fn start() -> Result<Option<Telemetry>, Failure> {
     let settings = settings().map_err(|error| Failure::from_error(&error))?;
     let Some(settings) = settings else {

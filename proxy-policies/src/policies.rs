@@ -20,7 +20,7 @@ use crate::named::Named;
 /// from [`read`](crate::read). A policy whose settings are the same in the next configuration keeps its state.
 #[derive(Default)]
 pub struct Policies {
-    /// The client of services that policies ask.
+    /// The HTTP client of policies that call other services.
     transport: Option<Arc<dyn Transport>>,
     /// The policies of all configurations in use.
     known: Mutex<Vec<Weak<Named>>>,
@@ -32,8 +32,8 @@ impl Policies {
         Self::default()
     }
 
-    /// Sets the client of HTTP for policies that ask others: `ForwardAuth` and `Jwt`. It must not follow redirects.
-    /// Default: none, and such policies are rejected.
+    /// Sets the HTTP client for policies that call other services: `ForwardAuth` and `Jwt`. It must not follow
+    /// redirects. Default: none, and such policies are rejected.
     #[must_use]
     pub fn with_transport(mut self, transport: Arc<dyn Transport>) -> Self {
         self.transport = Some(transport);

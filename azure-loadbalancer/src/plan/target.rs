@@ -1,4 +1,4 @@
-//! The frontend of each wanted service: its address, and the services that share it.
+//! The frontend of each service: its address, and the services that share it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;

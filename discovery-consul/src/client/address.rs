@@ -58,7 +58,7 @@ impl Address {
     }
 }
 
-/// Checks the address of an agent without asking it.
+/// Checks the address of an agent without connecting to it.
 pub(crate) fn check_address(text: &str) -> Result<(), BuildError> {
     Address::parse(text).map(|_| ())
 }

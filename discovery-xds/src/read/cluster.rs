@@ -39,7 +39,7 @@ pub struct ReadCluster {
     pub(super) tls: Tls,
 }
 
-/// Reads a cluster, with what is done differently.
+/// Reads a cluster. Differences from Envoy are warnings.
 ///
 /// # Errors
 ///

@@ -148,7 +148,7 @@ impl PastRequest {
     }
 }
 
-/// Returns what a route wants and what came.
+/// Returns the criteria of a route that the request does not meet, with the request's values.
 fn why_not(other: &Considered) -> String {
     if other.misses.is_empty() {
         return other.rejected.clone();
@@ -177,7 +177,7 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
             match &explanation.route {
                 None => writeln!(
                     out,
-                    "The server rejects it before any route is asked: {status}, {why}."
+                    "The server rejects it before routing: {status}, {why}."
                 )?,
                 Some(_) => writeln!(
                     out,

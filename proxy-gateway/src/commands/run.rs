@@ -265,7 +265,7 @@ fn look(
     Some((now, problems))
 }
 
-/// Returns that a restart is needed, and what would keep it from succeeding.
+/// Returns a warning that a restart is needed, and the problems that would prevent it.
 fn of_next_start(settings: &Settings, origins: &Origins) -> Problems {
     let mut problems = Problems::from(Problem::warning("", "restart_needed", RESTART_NEEDED));
     let failing = preflight::files(settings, origins).into_iter();
@@ -274,7 +274,7 @@ fn of_next_start(settings: &Settings, origins: &Origins) -> Problems {
     problems
 }
 
-/// Changes what is logged. A filter that cannot be used is logged, and changes nothing.
+/// Sets the log filter. An unusable filter is logged, and changes nothing.
 fn apply_filter(log: &mut LogControl, filter: Option<String>) {
     let shown = filter
         .clone()

@@ -37,8 +37,8 @@ pub(crate) use self::tls::{Clients, Handshakes, Tls};
 /// The default time that requests in flight have when the program stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum length of a socket's path. A Unix socket's address has 108 bytes (unix(7)), of which the
-/// process id takes some while the program starts.
+/// The maximum length of a socket's path. A Unix socket's address has 108 bytes (unix(7)); while the program
+/// starts, some are needed for the process id.
 const MAX_SOCKET_PATH: usize = 96;
 
 /// The default address of the admin page.

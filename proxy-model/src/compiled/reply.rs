@@ -34,9 +34,9 @@ impl Eq for Redirect {}
 pub enum RedirectError {
     /// The request names no host, and neither does the route.
     NoHost,
-    /// The URL is the one that the client asked for, so it would ask for it again and again.
+    /// The target is the requested URL, so the client would be redirected without end.
     ToItself,
-    /// The client asks about the server as a whole (`OPTIONS *`), which no URL says.
+    /// The request is for the server as a whole (`OPTIONS *`), which no URL can express.
     NoPath,
 }
 

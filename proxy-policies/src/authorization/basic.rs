@@ -64,7 +64,7 @@ struct Shared {
     secret: [u8; 32],
 }
 
-/// A password that is to be checked.
+/// A password to check.
 pub(crate) struct PasswordCheck {
     shared: Arc<Shared>,
     user: String,

@@ -23,7 +23,7 @@ use crate::config::ForwardConfig;
 use crate::head::{Answer, Head};
 use crate::named::Visit;
 
-/// The longest body of the service that is answered to a client, in bytes.
+/// The longest body of the authorization service that is passed to a client, in bytes.
 const LONGEST_BODY: usize = 64 * 1024;
 /// The headers of messages about their connection and their framing, which are not passed on in either direction.
 const OF_CONNECTION: [HeaderName; 9] = [
@@ -101,14 +101,14 @@ impl ForwardAuth {
         self.service.failing()
     }
 
-    /// Removes what only the service may say.
+    /// Removes the headers that only the authorization service may set.
     pub(super) fn clean(&self, head: &mut impl Head) {
         for name in &*self.copied {
             head.remove(name.as_str());
         }
     }
 
-    /// Begins to ask about a request.
+    /// Starts the call to the authorization service for a request.
     pub(super) fn ask(&self, head: &impl Head, visit: &Visit<'_>) -> Asking {
         let received = received(head);
         let mut headers = HeaderMap::new();

@@ -1,7 +1,7 @@
 //! JSON Web Tokens (RFC 7519) as bearer tokens (RFC 6750).
 //!
-//! A token is verified with a key of its issuer ([`Keys`]) and with the algorithm of that key: what the token says of
-//! its algorithm chooses nothing. Algorithms with a shared secret, and `none`, are not known here.
+//! A token is verified with a key of its issuer ([`Keys`]) and with the algorithm of that key: the `alg` field of
+//! the token does not choose it. Algorithms with a shared secret, and `none`, are not supported.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::head::Answer;
 
 /// The longest `Authorization` field that is looked at, in bytes.
 const LONGEST_FIELD: usize = 8192;
-/// The longest value of a claim that is told to others, in bytes.
+/// The longest value of a claim that is passed on, in bytes.
 const LONGEST_CLAIM: usize = 1024;
 /// The most tokens that are known to be valid.
 const MOST_KNOWN: usize = 2_000;
@@ -48,7 +48,7 @@ struct Known {
     until: Instant,
 }
 
-/// A token whose key is to be fetched.
+/// A token whose key must be fetched.
 pub(crate) struct Fetching {
     jwt: Jwt,
     token: String,
@@ -61,7 +61,7 @@ enum Invalid {
     Token(&'static str),
     /// The token is valid, and does not have a required claim.
     Scope,
-    /// No keys are there at all.
+    /// No keys are available.
     Unavailable,
 }
 
@@ -96,7 +96,7 @@ impl Jwt {
         self.0.keys.failing()
     }
 
-    /// Judges a request by its `Authorization` field. `Ok`: a key is to be fetched first.
+    /// Checks the `Authorization` field of a request. `Ok`: a key must be fetched first.
     pub(super) fn check(&self, field: Option<&[u8]>) -> Result<Fetching, Judged> {
         let Some(token) = field.and_then(token_in) else {
             return Err(self.challenged(StatusCode::UNAUTHORIZED, ""));
@@ -257,7 +257,7 @@ pub(super) fn token_in(field: &[u8]) -> Option<&str> {
     (!token.is_empty() && token.bytes().all(is_plain)).then_some(token)
 }
 
-/// Rejects what must be understood and is not (RFC 7515 section 4.1.11).
+/// Rejects tokens with critical extensions, none of which are supported (RFC 7515 section 4.1.11).
 fn reject_extensions(header: &Header) -> Result<(), Invalid> {
     match header.crit {
         None => Ok(()),
@@ -265,7 +265,7 @@ fn reject_extensions(header: &Header) -> Result<(), Invalid> {
     }
 }
 
-/// The time for which a valid token is known.
+/// Returns how long a valid token may be cached.
 fn lifetime(claims: &Map<String, Value>, leeway: u64) -> Duration {
     const LONGEST: u64 = 3600;
     let expires = claims
@@ -297,7 +297,7 @@ fn told(claims: &Map<String, Value>) -> Claims {
         .collect()
 }
 
-/// The error in words that tell nothing about the keys.
+/// The error as a text that reveals nothing about the keys.
 fn reason(kind: &jsonwebtoken::errors::ErrorKind) -> &'static str {
     use jsonwebtoken::errors::ErrorKind;
     match kind {

@@ -1,4 +1,4 @@
-//! The keys of an issuer (RFC 7517), fetched when a token asks for one.
+//! The keys of an issuer (RFC 7517), fetched when a token needs one.
 //!
 //! Clients cannot cause many fetches: keys are fetched when they are old, and when a token names a key that is not
 //! known, at most once in [`PAUSE`]. One request fetches, and others that need its result wait for it. Keys that could
@@ -25,7 +25,7 @@ use crate::config::JwtConfig;
 const PAUSE: Duration = Duration::from_secs(10);
 /// The time limit of a fetch.
 const LIMIT: Duration = Duration::from_secs(5);
-/// The time for which keys are used without a successful fetch.
+/// Maximum age of keys that could not be fetched again.
 const LONGEST_USE: Duration = Duration::from_secs(24 * 3600);
 /// The longest list of keys, in bytes.
 const LONGEST_LIST: usize = 256 * 1024;
@@ -202,7 +202,7 @@ pub(super) fn read(text: &[u8]) -> Option<Vec<(Option<String>, Arc<Key>)>> {
     Some(keys.take(MOST_KEYS).collect())
 }
 
-/// The algorithms that a key is for: by its kind, and by what it says itself. A shared secret is for none.
+/// The algorithms of a key, by its type and its `alg` field. Empty for a shared secret.
 fn algorithms(jwk: &Jwk) -> Vec<Algorithm> {
     use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
     let of_kind: &[Algorithm] = match &jwk.algorithm {

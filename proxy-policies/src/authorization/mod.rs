@@ -44,13 +44,13 @@ enum Way {
 
 /// The decision about a request.
 pub(crate) enum Judged {
-    /// The client may use the route. The claims, if it was asked for any.
+    /// The client may use the route. The claims, if the policy requires any.
     Admitted(Option<Arc<Claims>>),
-    /// The same, with headers for the destination.
+    /// The client may use the route; the headers are for the destination.
     Told(Arc<Claims>, Vec<(HeaderName, HeaderValue)>),
     /// The client is rejected by its network or its claims.
     Denied(Answer),
-    /// The client has to say who it is.
+    /// The client must authenticate.
     Unauthenticated(Answer),
     /// The decision is not possible now.
     Unavailable(Answer),
@@ -146,7 +146,7 @@ impl Authorization {
         }
     }
 
-    /// Tells the destination what is certain of the client.
+    /// Sets the headers by which the destination learns the verified claims of the client.
     pub(crate) fn tell(&self, claims: &Claims, head: &mut impl Head) {
         for (header, claim) in &*self.claim_headers {
             let value = claims.get(&**claim);

@@ -140,7 +140,7 @@ pub fn read_network(node: &Node, pointer: &str, problems: &mut Problems) -> Opti
     }
 }
 
-/// Reads what browsers and programs are told of the place that they ask for.
+/// Reads the realm, the name of the protected area that clients see.
 pub(super) fn read_realm(reader: &mut ObjectReader<'_, '_>) -> String {
     let realm = reader.text("Realm").unwrap_or_else(|| "proxy".to_owned());
     let is_plain = |c: char| (c.is_ascii_graphic() || c == ' ') && !matches!(c, '"' | '\\');

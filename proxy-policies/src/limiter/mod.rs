@@ -142,14 +142,14 @@ impl RateLimiter {
         }
     }
 
-    /// Has the response of a request that passes tell what is left.
+    /// Adds headers with the remaining quota to the response of a request that passes.
     pub(crate) fn tell(&self, standing: Standing, head: &mut impl Head) {
         if let Some(fields) = &self.fields {
             fields.note(standing, head);
         }
     }
 
-    /// The answer to a request that does not pass.
+    /// Returns the response to a request over the limit.
     pub(crate) fn reject(&self, standing: Standing) -> Answer {
         let answer = Answer::new(self.status).because(Cause::OverLimit);
         let mut answer = answer.saying("Too many requests: try again later.\n");
@@ -213,7 +213,7 @@ struct Partitions {
     count: AtomicUsize,
     most: usize,
     sweeping: Mutex<Sweeping>,
-    /// Two keyed hashes, against collisions by design.
+    /// Two keyed hashes, so that clients cannot construct collisions.
     hashers: (RandomState, RandomState),
 }
 
@@ -283,8 +283,8 @@ impl Partitions {
         taken.is_ok()
     }
 
-    /// Forgets partitions of which nothing is taken, unless that was tried a moment ago. Returns true if there is room
-    /// then.
+    /// Removes partitions with nothing used, unless that was tried a moment ago. Returns true if a new partition
+    /// fits then.
     fn sweep(&self, now: Instant) -> bool {
         let number = {
             let mut sweeping = self.sweeping.lock();

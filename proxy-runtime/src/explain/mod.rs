@@ -366,8 +366,9 @@ fn explain_with(
     match reply(route, &head) {
         Ok(None) => {}
         Ok(Some(reply)) => {
+            let status = reply.status();
             explanation.location = location(reply.headers());
-            return explanation.ending(Verdict::Answered, reply.status());
+            return explanation.ending(Verdict::Answered, status);
         }
         Err(error) => return explanation.rejecting(&error),
     }

@@ -31,7 +31,7 @@ pub(crate) struct ConnectionLimits {
     pub(crate) keep_alive: Duration,
 }
 
-/// Makes connections of what was accepted.
+/// Performs the handshake on accepted sockets.
 pub(crate) trait Upgrade: Clone + Send + 'static {
     fn upgrade(self, stream: TcpStream) -> impl Future<Output = io::Result<Transport>> + Send;
 }
@@ -187,7 +187,7 @@ impl<U: Upgrade> Acceptor<U> {
     }
 }
 
-/// The next connection for which there is a place. Nothing is lost when it is dropped.
+/// Returns the next connection when the limit allows one. Dropping the future loses no connection.
 async fn arrive(
     listener: &TcpListener,
     places: &Arc<Semaphore>,

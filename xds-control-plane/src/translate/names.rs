@@ -35,7 +35,7 @@ pub(super) fn with_ports<'d>(
 /// The relation of a domain to those of the registry's services.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// No relation.
+    /// The domain is not one of the registry's services.
     Elsewhere,
     /// A domain that a service of the registry may have later.
     OneOfRegistry,
