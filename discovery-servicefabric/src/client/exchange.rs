@@ -92,7 +92,7 @@ impl Shared {
             let elsewhere = match step {
                 Step::GiveUp => return Err((failure.error, token)),
                 Step::Elsewhere => true,
-                Step::Again { elsewhere, .. } => elsewhere,
+                Step::Retry { elsewhere, .. } => elsewhere,
             };
             if elsewhere {
                 // Other calls need not detect the failure themselves. A response tells nothing about
@@ -104,7 +104,7 @@ impl Shared {
                 }
                 place = self.endpoints.after(place);
             }
-            if let Step::Again { wait, .. } = step {
+            if let Step::Retry { wait, .. } = step {
                 if Instant::now() + wait >= deadline {
                     return Err((failure.error, token));
                 }
