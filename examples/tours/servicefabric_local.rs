@@ -114,7 +114,9 @@ async fn main() -> Result<(), Failure> {
     assert_eq!(get(address, "/shop/cart").await?.status, 200);
     destinations(&mut state, 3).await?;
 
-    println!("6. a bad label: the service keeps its last known good form, and the cluster gets a report");
+    println!(
+        "6. a bad label: the service keeps its last known good form, and the cluster gets a report"
+    );
     let bad = PropertyValue::String("/shop/{oops".to_owned());
     emulator.with_cluster(|cluster| cluster.put_property(&web, "YARP.Routes.web.Path", bad, ""))?;
     let told = until(&mut state, |state| !state.problems.is_empty()).await?;

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Shared;
 use super::TransportErrorKind;
-use super::answer::{GatewayResponse, decode, judge};
+use super::answer::{GatewayResponse, check_response, decode};
 use super::endpoint::GatewayEndpoint;
 use super::hint;
 use super::request::Call;
@@ -170,7 +170,7 @@ impl Shared {
                 transport: Some(TransportErrorKind::TooLarge),
             });
         }
-        judge(call, endpoint.is_secure(), token, response).map_err(|error| Failure {
+        check_response(call, endpoint.is_secure(), token, response).map_err(|error| Failure {
             error,
             transport: None,
         })
