@@ -40,7 +40,7 @@ pub(super) struct Store {
     routes: Table<ReadRoutes>,
     clusters: Table<ReadCluster>,
     endpoints: Table<ReadEndpoints>,
-    /// The requested resources of which nothing is known, with the time of the request.
+    /// The requested resources that have not arrived yet, with the time of the request.
     missing: BTreeMap<(ResourceType, String), Instant>,
     /// The time at which the stream began.
     begun: Instant,
@@ -118,7 +118,7 @@ impl Store {
         let forms = match memo::decode(memo) {
             Ok(forms) => forms,
             Err(error) => {
-                tracing::warn!(target: "xds::client", %error, "what was kept of the control plane's resources cannot be used");
+                tracing::warn!(target: "xds::client", %error, "the stored resources of the control plane cannot be used");
                 return;
             }
         };
@@ -271,9 +271,8 @@ impl Store {
         self.was_usable
     }
 
-    /// Returns the route configurations that a listener restricts in an unsupported way, with the listener.
-    /// Another listener may lead there without a restriction, but it is unknown whether this proxy stands
-    /// in its place.
+    /// Returns the route configurations that a listener restricts in an unsupported way, with the listener. Another
+    /// listener may lead there without a restriction, but it is unknown whether this proxy replaces that one.
     fn closed(&self) -> BTreeMap<&String, &String> {
         let listeners = self.listeners.held.iter();
         listeners
@@ -399,8 +398,9 @@ impl Store {
             true => "so routes are served to everybody, even if a listener restricts them",
             false => "so those of before the restart count: what they closed stays closed",
         };
-        let message =
-            format!("the control plane has said nothing about listeners since the start, {effect}");
+        let message = format!(
+            "the control plane has sent no response about listeners since the start, {effect}"
+        );
         let suggestion = "if there are none, or they restrict nothing, set `Listeners` to `false`";
         let problem = Problem::warning("/listener", "listeners_unknown", message);
         Some(problem.with_suggestion(suggestion))
@@ -421,7 +421,8 @@ impl Store {
 fn closing(routes: &str, listener: &str) -> Problem {
     let (routes, listener) = (shortened(routes, 100), shortened(listener, 100));
     let message = format!(
-        "the listener `{listener}` says who may send to the routes `{routes}`, which cannot be honoured; their requests get 503"
+        "the listener `{listener}` restricts access to the routes `{routes}` in \
+         an unsupported way; their requests get 503"
     );
     let pointer = pointer_to("/route_configuration", &routes);
     Problem::error(pointer, "closed", message)

@@ -244,14 +244,14 @@ impl<T: PartialEq> Table<T> {
         sent.map(|(name, held)| (name, &held.value))
     }
 
-    /// Removes the resources that are no longer wanted.
+    /// Removes the resources that are no longer needed.
     pub(super) fn keep(&mut self, wanted: &BTreeSet<String>) {
         self.held.retain(|name, _| wanted.contains(name));
         self.rejected.retain(|name, _| wanted.contains(name));
         self.absent.retain(|name| wanted.contains(name));
     }
 
-    /// Returns true if the control plane has said nothing of a wanted resource.
+    /// Returns true if the control plane has said nothing of a needed resource.
     pub(super) fn lacks(&self, name: &str) -> bool {
         self.held.get(name).is_none_or(|held| held.is_restored)
             && !self.rejected.contains_key(name)
@@ -299,7 +299,7 @@ impl<T: PartialEq> Table<T> {
 
 fn other_name(kind: ResourceType, name: &str, inside: &str) -> Problem {
     let (name, inside) = (shortened(name, 100), shortened(inside, 100));
-    let message = format!("the resource `{name}` is called `{inside}` inside");
+    let message = format!("the resource `{name}` has the name `{inside}` inside");
     let of_kind = match kind {
         ResourceType::Route => "/route_configuration",
         _ => "/endpoints",
@@ -307,7 +307,7 @@ fn other_name(kind: ResourceType, name: &str, inside: &str) -> Problem {
     Problem::error(pointer_to(of_kind, &name), "other_name", message)
 }
 
-/// The same warning of many resources is one: a fleet has thousands of clusters that are alike.
+/// Combines equal warnings of many resources into one: a fleet may have thousands of similar clusters.
 pub(super) fn gathered(problems: impl Iterator<Item = Problem>) -> Vec<Problem> {
     let mut found: Vec<(Problem, usize)> = Vec::new();
     let mut known: HashMap<(Cow<'static, str>, String), usize> = HashMap::new();

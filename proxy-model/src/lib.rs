@@ -4,6 +4,7 @@ mod compile;
 pub mod compiled;
 pub mod config;
 mod diff;
+mod foreign;
 mod head;
 mod id;
 pub mod json;

@@ -116,7 +116,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Writes text that others may have written: on one line, and without what a terminal would obey.
+/// Writes untrusted text on one line, without control characters that a terminal would execute.
 fn write_line(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     for c in text.chars() {
         if c.is_control() || turns_text(c) {
@@ -229,6 +229,20 @@ impl Problems {
     pub(crate) fn repoint(&mut self, mut place: impl FnMut(&str) -> String) {
         for problem in &mut self.kept {
             problem.pointer = place(&problem.pointer);
+        }
+    }
+
+    /// Sets the origins of keys that are written twice. `of` returns the place of the second one and that of the
+    /// first.
+    pub(crate) fn place_repeated(&mut self, of: impl Fn(&str) -> Option<(String, String)>) {
+        for problem in &mut self.kept {
+            if problem.code != "duplicate_key" || problem.origin.is_some() {
+                continue;
+            }
+            if let Some((second, first)) = of(&problem.pointer) {
+                problem.origin = Some(second.into());
+                problem.suggestion = Some(format!("keep one of them; the first is at {first}"));
+            }
         }
     }
 

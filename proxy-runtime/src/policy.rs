@@ -15,9 +15,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Request, Response, StatusCode};
+use http::header::UPGRADE;
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
 use log_sink::Seldom;
-use proxy_model::compiled::Route;
+use proxy_model::compiled::{ChosenPolicy, Route};
 use proxy_model::config::PolicyKind;
 use proxy_model::{Problems, Snapshot};
 use tower_layer::Layer;
@@ -30,7 +32,7 @@ use crate::contain::{contained, contained_call};
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::filter::{Reply, RequestEdit};
 use crate::head::headers::strip_options;
-use crate::head::{HeaderMutations, HttpHead};
+use crate::head::{HeaderMutations, HeldValues, HttpHead};
 use crate::layer::{ProxyRequestBody, RouteService};
 use crate::observe::{LOG_PAUSE, targets};
 use crate::response::ProxyBody;
@@ -53,6 +55,22 @@ pub trait PolicySource: Send + Sync + 'static {
     fn counts(&self) -> Vec<PolicyCount> {
         Vec::new()
     }
+
+    /// Returns the policies that cannot decide now, for the admin API. Default: none.
+    fn failing(&self) -> Vec<FailingPolicy> {
+        Vec::new()
+    }
+}
+
+/// A policy that needs a service which does not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailingPolicy {
+    /// The kind of the policy.
+    pub kind: PolicyKind,
+    /// The name of the policy.
+    pub name: Arc<str>,
+    /// The service and its error: `http://auth/verify: connection refused`.
+    pub detail: String,
 }
 
 /// The number of decisions of a policy with one outcome.
@@ -72,13 +90,50 @@ pub struct PolicyCount {
 pub trait RoutePolicies: Send + Sync + 'static {
     /// Judges a request before anything else is done with it. Must not block.
     ///
-    /// A value that the head is told to [hold](RequestEdit::hold) is dropped when the response has ended.
+    /// A value that the head is told to [hold](RequestEdit::hold) is dropped when the response has ended, or the tunnel
+    /// that it has begun.
     fn judge(
         &self,
         head: &mut RequestEdit<'_>,
         route: &Route,
         connection: ConnectionInfo,
     ) -> PolicyDecision;
+
+    /// Judges a request for [`explain`](crate::explain) as [`judge`](Self::judge) does, as far as that needs nobody
+    /// else: nothing is asked, waited for or counted. Must not block. Default: nothing is known.
+    fn preview(
+        &self,
+        head: &mut RequestEdit<'_>,
+        route: &Route,
+        connection: ConnectionInfo,
+    ) -> PolicyPreview {
+        let _ = (head, connection);
+        PolicyPreview {
+            reply: None,
+            undecided: undecided(route),
+        }
+    }
+}
+
+/// The part of a decision that is known without asking anybody.
+#[derive(Clone, Debug, Default)]
+pub struct PolicyPreview {
+    /// The policy that answers the request, as its route names it, with its reply: `AuthorizationPolicy staff`.
+    pub reply: Option<(String, Reply)>,
+    /// The policies that are not asked: a service, a password or a count decides.
+    pub undecided: Vec<String>,
+}
+
+/// Returns the policies of a route that the configuration defines.
+pub(crate) fn undecided(route: &Route) -> Vec<String> {
+    let policies = route.policies().iter();
+    let defined = policies.filter(|policy| policy.is_defined());
+    defined.map(described).collect()
+}
+
+/// Returns the kind and the name of a policy as its route has them: `RateLimiterPolicy api`.
+pub(crate) fn described(policy: &ChosenPolicy) -> String {
+    format!("{} {}", policy.kind().route_key(), policy.name())
 }
 
 /// The decision about a request.
@@ -183,6 +238,15 @@ impl Layer<RouteService> for Around {
     }
 }
 
+/// The values that policies hold, for the exchange inside of the layers: it keeps the request until its tunnel has ended,
+/// while the body of the response ends with the head.
+#[derive(Clone)]
+struct HeldByTunnel(#[expect(dead_code, reason = "held")] Arc<HeldValues>);
+
+fn may_begin_tunnel(parts: &Parts) -> bool {
+    parts.method == Method::CONNECT || parts.headers.contains_key(UPGRADE)
+}
+
 /// The layers of a route inside of its policies.
 #[derive(Clone)]
 pub(crate) struct Guarded {
@@ -212,7 +276,7 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
             let head = HttpHead::new(&parts);
             let judged = judge_http(&*policies, &route, &head, &mut edits).await?;
             let notes = edits.take_notes();
-            let held = edits.take_held();
+            let held = Arc::new(edits.take_held());
             let mut response = match judged {
                 Some(reply) => {
                     let mut response = reply.into_response().map(ProxyBody::text);
@@ -225,6 +289,9 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
                     // `Connection` must not take away what the policies tell the destination.
                     strip_options(&mut parts.headers);
                     edits.apply_to(&mut parts.headers);
+                    if !held.is_empty() && may_begin_tunnel(&parts) {
+                        parts.extensions.insert(HeldByTunnel(Arc::clone(&held)));
+                    }
                     let request = Request::from_parts(parts, body);
                     let mut response = rest.answer(request).await?;
                     notes.apply_to(response.headers_mut());

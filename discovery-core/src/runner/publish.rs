@@ -82,7 +82,7 @@ impl Publisher {
         tracing::warn!(
             target: "discovery::runner",
             provider,
-            "the source has not answered for {seconds} s since the start",
+            "the source has not responded for {seconds} s since the start",
         );
     }
 
@@ -98,7 +98,7 @@ impl Publisher {
             clusters = settled.config.clusters.len(),
             routes = settled.config.routes.len(),
             problems = %settled.outcome.problems,
-            "serving what was kept on disk until the source answers",
+            "serving the configuration stored on disk until the source responds",
         );
         self.update(|state| {
             state.status.enter(SourceState::Restored);
@@ -118,7 +118,7 @@ impl Publisher {
             provider = &*self.source,
             services,
             %problems,
-            "nothing of what was kept on disk can be used any more",
+            "no part of the configuration stored on disk can be used any more",
         );
         self.update(|state| state.problems = problems);
     }
@@ -179,7 +179,7 @@ impl Publisher {
                     target: "discovery::runner",
                     provider,
                     error = message,
-                    "the source does not answer; what it said last goes on serving",
+                    "the source does not answer; its last known state is served",
                 );
             } else {
                 tracing::warn!(
@@ -234,7 +234,7 @@ impl Publisher {
                 provider,
                 error = outdated.error,
                 age_seconds = outdated.since.age().as_secs(),
-                "the source answers in part; older answers stand in for the rest",
+                "the source responds in part; older responses replace the rest",
             ),
             None if was_partial => {
                 tracing::info!(target: "discovery::runner", provider, "the source answers everything again");
@@ -318,9 +318,9 @@ fn add_own_problems(state: &mut ProviderState) {
     if is_silent(state) && state.status.cycles > 0 && state.status.since.age() >= SILENCE {
         let message = match state.status.state {
             SourceState::Restored => {
-                "the source has not answered since the start; what was kept on disk serves until it does"
+                "the source has not responded since the start; the configuration stored on disk serves until it does"
             }
-            _ => "the source has not answered since the start; nothing of it serves",
+            _ => "the source has not responded since the start; nothing of it serves yet",
         };
         let problem = Problem::warning("", NOT_ANSWERED, message);
         state.problems.push(problem);
@@ -328,7 +328,7 @@ fn add_own_problems(state: &mut ProviderState) {
     let persistence = state.status.persistence.as_ref();
     if let Some(error) = persistence.and_then(|kept| kept.error.as_ref()) {
         let message = format!(
-            "the last known good configuration cannot be kept on disk, so a restart without the source would not \
+            "the last known good configuration cannot be stored on disk, so a restart without the source would not \
              serve it: {error}"
         );
         let problem = Problem::warning("", NOT_KEPT, message);

@@ -32,7 +32,7 @@ pub(super) struct Worker {
     pub(super) store: Option<Store>,
     /// Making configuration of services.
     pub(super) evaluation: Blocking,
-    /// Reading and writing what is kept on disk.
+    /// Reads and writes of stored state.
     pub(super) disk: Blocking,
 }
 
@@ -285,7 +285,7 @@ impl Worker {
             tracing::warn!(
                 target: "discovery::runner",
                 provider = &*self.publisher.source,
-                "telling the source what became of its services {broken}",
+                "reporting the results of its services to the source {broken}",
             );
         }
     }
@@ -309,7 +309,7 @@ impl Worker {
                     target: "discovery::runner",
                     provider = &*self.publisher.source,
                     error = %error,
-                    "what was kept on disk cannot be used",
+                    "the configuration stored on disk cannot be used",
                 );
                 return Some(());
             }
@@ -325,7 +325,7 @@ impl Worker {
         let nothing = services.is_empty();
         let kept = Kept { services, ..kept };
         if nothing && listed > 0 {
-            let message = "nothing of what was kept on disk can be used any more";
+            let message = "no part of the configuration stored on disk can be used any more";
             dropped.push(Problem::error("", "restored_nothing", message));
             self.publisher.restored_nothing(listed, dropped);
             return Some(());
@@ -349,7 +349,7 @@ impl Worker {
             tracing::warn!(
                 target: "discovery::runner",
                 provider = &*self.publisher.source,
-                "telling the source what it kept on disk {broken}",
+                "passing the source its stored text {broken}",
             );
         }
     }

@@ -429,11 +429,11 @@ async fn resources_with_another_name_inside_are_rejected() {
         rejections.extend(request.error_detail.map(|error| error.message));
     }
     assert!(
-        rejections[0].contains("`c` is called `b` inside"),
+        rejections[0].contains("`c` has the name `b` inside"),
         "{rejections:?}"
     );
     assert!(
-        rejections[1].contains("`main` is called `other` inside"),
+        rejections[1].contains("`main` has the name `other` inside"),
         "{rejections:?}"
     );
     let kept = state(&mut states, |state| state.status.quarantined.len() == 2).await;

@@ -109,6 +109,8 @@ tests! {
     http1_response: 2_000,
     // Each input is served by `h2`.
     http2_blocks: INPUTS / 5,
+    // Each request is sent by `h2`.
+    http2_heads: INPUTS,
     labels: INPUTS,
     // Each input writes a file and starts a runtime.
     last_good: INPUTS / 10,

@@ -9,14 +9,17 @@ use crate::compiled::{DestinationAddress, Scheme};
 use crate::matching::host_to_ascii;
 use crate::suggest::shortened;
 
-/// Parses the URL at `key`, or reports what is wrong with it.
+/// Parses the URL at `key`, or reports its problems.
 pub(super) fn parse(text: &str, key: &str, scope: &mut Scope<'_>) -> Option<DestinationAddress> {
     match address(text) {
         Ok(address) => Some(address),
         Err(Fault {
             message,
-            suggestion,
+            mut suggestion,
         }) => {
+            if text.contains("${") || text.starts_with(['$', '%']) || text.contains("{{") {
+                suggestion = Some(by_variable(&scope.place(key)));
+            }
             match suggestion {
                 Some(suggestion) => scope.error_with(key, "invalid_address", message, suggestion),
                 None => scope.error(key, "invalid_address", message),
@@ -24,6 +27,15 @@ pub(super) fn parse(text: &str, key: &str, scope: &mut Scope<'_>) -> Option<Dest
             None
         }
     }
+}
+
+/// The correction for a variable in a value.
+fn by_variable(pointer: &str) -> String {
+    let path = pointer
+        .find("/Clusters/")
+        .map_or(pointer, |at| &pointer[at..]);
+    let name = shortened(&path.replace('/', "__"));
+    format!("values have no variables; set the whole value with the variable `ReverseProxy{name}`")
 }
 
 struct Fault {
@@ -138,7 +150,7 @@ fn without_slashes<'t>(text: &'t str, scheme: &str) -> Option<&'t str> {
     (start.eq_ignore_ascii_case(scheme) && !rest.is_empty() && !is_port).then_some(rest)
 }
 
-/// Checks what is to be sent as `Host`: a name or IP address, perhaps with a port. Unicode becomes Punycode.
+/// Checks a value for the header `Host`: a name or IP address, with an optional port. Unicode becomes Punycode.
 pub(super) fn host_header(text: &str, key: &str, scope: &mut Scope<'_>) -> Option<HeaderValue> {
     let value = host_value(text);
     if value.is_none() {

@@ -2,6 +2,7 @@
 
 use super::{Scope, filled};
 use crate::config::{RouteConfig, RouteMatch};
+use crate::foreign;
 use crate::matching::{
     CriterionError, HeaderMatcher, HostPattern, MethodSet, PathTemplate, QueryMatcher,
     RouteMatcher, RouteMatcherParts,
@@ -71,7 +72,12 @@ fn check_not_empty(criteria: &RouteMatch, scope: &mut Scope<'_>) {
 }
 
 fn template(text: &str, scope: &mut Scope<'_>) -> Option<PathTemplate> {
-    PathTemplate::parse_with(text, scope.expressions)
+    let parsed = PathTemplate::parse_with(text, scope.expressions);
+    if parsed.is_ok() {
+        let literal = foreign::path(text, scope.place("Path"));
+        scope.problems.extend(literal);
+    }
+    parsed
         .map_err(|error| {
             let pointer = pointer_to(scope.pointer(), "Path");
             let code = if error.kind().is_too_large() {

@@ -12,9 +12,22 @@ use crate::config::{
 };
 use crate::id::DestinationId;
 use crate::problem::Problem;
+use crate::suggest::shortened;
 
 pub(super) fn read(cluster: &mut ObjectReader<'_, '_>) -> ClusterConfig {
     let destinations = cluster.entries("Destinations", |_, node, pointer, problems| {
+        if let Node::Text(address) = node {
+            let message = "expected an object, found text";
+            let problem = Problem::error(pointer, "wrong_type", message);
+            // Perhaps it has a password.
+            let shown = match address.contains('@') {
+                true => "http://host:port/".to_owned(),
+                false => shortened(address),
+            };
+            problems
+                .push(problem.with_suggestion(format!(r#"write `{{ "Address": "{shown}" }}`"#)));
+            return Some(DestinationConfig::default());
+        }
         // An unreadable destination keeps its id, so that the rest of the cluster can be checked.
         Some(ObjectReader::read(node, pointer, problems, destination).unwrap_or_default())
     });

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use super::flat::{DELIMITER, MOST_LEVELS};
-use super::node::{Key, Node, Object, parse_document};
+use super::node::{Key, Node, Object, parse};
 use super::places::Place;
 use crate::problem::{Problem, Problems, pointer_to};
 
@@ -109,7 +109,13 @@ impl Layer {
                         .map(|problem| problem.with_origin(name.as_str()));
                     Problems::from_iter(named)
                 };
-                let node = parse_document(text).map_err(of_file)?;
+                let node = parse(text).map_err(|rejected| {
+                    let origin = match rejected.line {
+                        Some(line) => format!("{name}:{line}"),
+                        None => name.clone(),
+                    };
+                    Problems::from(rejected.problem.with_origin(origin))
+                })?;
                 if !matches!(node, Node::Object(_)) {
                     let message = "the document is not an object";
                     let problem = Problem::error("", "wrong_type", message);
@@ -247,7 +253,22 @@ impl Origins {
 
     /// Sets the origins of problems that have none.
     pub fn place(&self, problems: &mut Problems) {
+        problems.place_repeated(|pointer| self.of_repeated(pointer));
         problems.set_origins(|pointer| self.of(pointer));
+    }
+
+    /// Returns the origin of a key that a file has twice, and that of the first of the two.
+    fn of_repeated(&self, pointer: &str) -> Option<(String, String)> {
+        let mut found = self.layers.iter().zip(self.places()).rev();
+        found.find_map(|(layer, root)| {
+            let (place, depth) = root.find(pointer);
+            let is_there = depth == pointer.split('/').count() - 1;
+            let line = place.again.filter(|_| is_there)?;
+            let Layer::File { name, .. } = layer else {
+                return None;
+            };
+            Some((format!("{name}:{line}"), layer.name_of(place)))
+        })
     }
 }
 
@@ -308,6 +329,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::json::parse_document;
 
     fn file(name: &str, text: &str) -> Layer {
         Layer::File {

@@ -41,7 +41,9 @@ mod places;
 mod reader;
 mod route;
 mod scalar;
+mod shape;
 mod speller;
+mod syntax;
 #[cfg(test)]
 mod tests;
 

@@ -11,6 +11,7 @@ use serde_json::Number;
 
 use super::lenient::{Blanked, ChangedNumbers, blanked};
 use super::speller::Speller;
+use super::syntax::{self, Rejected};
 use crate::id::ClusterId;
 use crate::problem::{Problem, Problems};
 
@@ -162,12 +163,21 @@ impl Object {
 /// a key of more than 1,024 bytes. Returns `document_too_large` if it is larger than
 /// [`MAX_DOCUMENT_BYTES`]. Readers report duplicate keys.
 pub fn parse_document(text: &str) -> Result<Node, Problems> {
+    parse(text).map_err(|rejected| rejected.problem.into())
+}
+
+/// Parses a document as [`parse_document`] does.
+pub(super) fn parse(text: &str) -> Result<Node, Box<Rejected>> {
     if text.len() > MAX_DOCUMENT_BYTES {
         let message = format!(
             "the document has {} bytes, more than {MAX_DOCUMENT_BYTES}",
             text.len()
         );
-        return Err(Problem::error("", "document_too_large", message).into());
+        let problem = Problem::error("", "document_too_large", message);
+        return Err(Box::new(Rejected {
+            problem,
+            line: None,
+        }));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Blanked { text, changed } = blanked(text);
@@ -180,7 +190,7 @@ pub fn parse_document(text: &str) -> Result<Node, Problems> {
     NodeSeed(&mut numbers)
         .deserialize(&mut parser)
         .and_then(|node| parser.end().map(|()| node))
-        .map_err(|error| Problem::error("", "invalid_json", format!("not JSON: {error}")).into())
+        .map_err(|error| Box::new(syntax::rejected(&text, &error)))
 }
 
 impl<'de> Deserialize<'de> for Node {

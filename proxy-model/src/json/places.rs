@@ -14,6 +14,8 @@ use super::node::Key;
 pub(super) struct Place {
     /// The line, counted from 1, or the position of a setting.
     pub(super) at: usize,
+    /// The line in which the key is written a second time.
+    pub(super) again: Option<usize>,
     /// False for an object and a list.
     pub(super) is_value: bool,
     pub(super) inside: IndexMap<Key, Self>,
@@ -98,7 +100,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Skips the next byte if it is `wanted`.
+    /// Skips the next byte if it equals `wanted`.
     fn skip(&mut self, wanted: u8) -> bool {
         let is_it = self.next() == Some(wanted);
         self.at += usize::from(is_it);
@@ -117,6 +119,8 @@ impl Scanner<'_> {
                 self.at += 1;
                 let mut keys = HashSet::new();
                 while !self.skip(b'}') {
+                    self.next()?;
+                    let line = self.line;
                     let key = self.key()?;
                     let is_container = matches!(self.next()?, b'{' | b'[');
                     let path = parts(&key, parent, is_container).unwrap_or_else(|| vec![&key]);
@@ -124,6 +128,8 @@ impl Scanner<'_> {
                     // Of a repeated key, a document keeps the first value.
                     if keys.insert(Key::new(key.as_str())) {
                         place.insert(&path, inside);
+                    } else if let Some(first) = place.inside.get_mut(&Key::new(key.as_str())) {
+                        first.again.get_or_insert(line);
                     }
                     self.skip(b',');
                 }

@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 
 use super::node::{Node, Object, numbered};
 use super::scalar::{self, TypeMismatch};
+use super::shape;
 use crate::id::same_id;
 use crate::problem::{Problem, Problems, pointer_to};
 use crate::suggest::{did_you_mean, listed, shortened};
@@ -14,7 +15,7 @@ use crate::time_span::TimeSpan;
 /// Maximum number of unknown keys of one object that are reported.
 const MAX_UNKNOWN: usize = 20;
 
-/// Reads the values of an object and reports what is wrong with them.
+/// Reads the values of an object and reports their problems.
 ///
 /// Every key that is read counts as known; the other keys are reported as errors at the end. A missing
 /// value, `null`, and a value with a problem read as `None`; the problem is added to [`Problems`].
@@ -26,6 +27,8 @@ pub struct ObjectReader<'n, 'p> {
     known: Vec<&'static str>,
     /// Unknown keys that have been reported already.
     reported: Vec<&'static str>,
+    /// Corrections for unknown keys.
+    hints: Vec<(&'static str, String)>,
     open: bool,
 }
 
@@ -38,11 +41,7 @@ impl<'n> ObjectReader<'n, '_> {
         read: impl FnOnce(&mut ObjectReader<'n, '_>) -> T,
     ) -> Option<T> {
         let Node::Object(object) = node else {
-            report(
-                pointer,
-                TypeMismatch::wrong_type("an object", node),
-                problems,
-            );
+            report(pointer, shape::not_an_object(node), problems);
             return None;
         };
         let mut reader = ObjectReader {
@@ -51,6 +50,7 @@ impl<'n> ObjectReader<'n, '_> {
             problems,
             known: Vec::new(),
             reported: Vec::new(),
+            hints: Vec::new(),
             open: false,
         };
         let value = read(&mut reader);
@@ -100,6 +100,14 @@ impl<'n> ObjectReader<'n, '_> {
                 .with_suggestion(instead),
         );
         self.reported.push(key);
+    }
+
+    /// Adds a hint for `key`, a key of other programs that is unknown here. `correct` makes the hint, and runs only
+    /// if the key is present.
+    pub(super) fn foreign(&mut self, key: &'static str, correct: impl FnOnce(&Node) -> String) {
+        if let Some(node) = self.peek(key) {
+            self.hints.push((key, correct(node)));
+        }
     }
 
     /// Returns the value of `key`, which is not `null`, and its pointer.
@@ -216,22 +224,7 @@ impl<'n> ObjectReader<'n, '_> {
     ) -> Option<Vec<T>> {
         let (node, pointer) = self.node(key)?;
         let Some(elements) = elements(node) else {
-            let mut mismatch = TypeMismatch::wrong_type("a list", node);
-            if let Node::Text(text) = node {
-                mismatch.suggestion = Some(match text.trim() {
-                    "" => format!("remove `{key}`"),
-                    _ => format!("write `[\"{}\"]`", shortened(text)),
-                });
-            }
-            if let Node::Object(object) = node
-                && let Some((name, _)) =
-                    object.iter().find(|(name, _)| name.parse::<u32>().is_err())
-            {
-                mismatch.suggestion = Some(format!(
-                    "`{}` is no position in a list; write `0`, `1` and so on",
-                    shortened(name)
-                ));
-            }
+            let mismatch = shape::not_a_list(key, node);
             report(&pointer, mismatch, self.problems);
             return None;
         };
@@ -280,11 +273,7 @@ impl<'n> ObjectReader<'n, '_> {
     ) -> Option<Vec<(String, T)>> {
         let (node, pointer) = self.node(key)?;
         let Node::Object(object) = node else {
-            report(
-                &pointer,
-                TypeMismatch::wrong_type("an object", node),
-                self.problems,
-            );
+            report(&pointer, shape::not_by_name(key, node), self.problems);
             return None;
         };
         report_repeated(object, &pointer, self.problems);
@@ -333,7 +322,12 @@ impl<'n> ObjectReader<'n, '_> {
                 "unknown_key",
                 format!("unknown key; known here are {}", listed(known())),
             );
-            problem.suggestion = did_you_mean(key, known());
+            let mut hints = self.hints.iter();
+            let hint = hints.find(|(foreign, _)| same_id(foreign, key));
+            problem.suggestion = match hint {
+                Some((_, correction)) => Some(correction.clone()),
+                None => did_you_mean(key, known()),
+            };
             self.problems.push(problem);
         }
         let more = unknown.count();
@@ -367,15 +361,16 @@ fn report(pointer: &str, mismatch: TypeMismatch, problems: &mut Problems) {
 fn report_repeated(object: &Object, pointer: &str, problems: &mut Problems) {
     for key in object.repeated() {
         let first = object.entry(key).map_or("", |(first, _)| first);
-        problems.push(Problem::error(
-            pointer_to(pointer, key),
-            "duplicate_key",
-            format!(
-                "the key `{}` is there already, as `{}`",
+        let message = match first == key {
+            true => format!("the key `{}` is written twice", shortened(key)),
+            false => format!(
+                "the key `{}` is there already, as `{}`: keys are compared ignoring case",
                 shortened(key),
                 shortened(first)
             ),
-        ));
+        };
+        let problem = Problem::error(pointer_to(pointer, key), "duplicate_key", message);
+        problems.push(problem.with_suggestion("keep one of them"));
     }
 }
 

@@ -10,6 +10,7 @@ use crate::config::{
 };
 use crate::id::ClusterId;
 use crate::problem::{Problem, Problems, pointer_to};
+use crate::suggest::shortened;
 
 pub(super) fn read(route: &mut ObjectReader<'_, '_>) -> RouteConfig {
     let config = RouteConfig {
@@ -105,6 +106,20 @@ fn partition(entry: &mut ObjectReader<'_, '_>) -> PartitionedCluster {
 }
 
 fn matching(criteria: &mut ObjectReader<'_, '_>) -> RouteMatch {
+    for key in ["PathPrefix", "Prefix"] {
+        criteria.foreign(key, |node| {
+            let prefix = scalar::text(node).unwrap_or_default();
+            let prefix = shortened(prefix.trim().trim_matches('/'));
+            match prefix.is_empty() {
+                true => r#"write `"Path": "/{**rest}"`"#.to_owned(),
+                false => format!(r#"write `"Path": "/{prefix}/{{**rest}}"`"#),
+            }
+        });
+    }
+    criteria.foreign("Host", |node| {
+        let host = scalar::text(node).unwrap_or_default();
+        format!(r#"write `"Hosts": [ "{}" ]`"#, shortened(&host))
+    });
     RouteMatch {
         path: criteria.text("Path"),
         hosts: criteria.texts("Hosts"),
@@ -156,12 +171,9 @@ fn transform(node: &Node, pointer: &str, problems: &mut Problems) -> Option<Tran
         return Some(TransformConfig::new());
     };
     for key in object.repeated() {
-        let message = "the key is there already";
-        problems.push(Problem::error(
-            pointer_to(pointer, key),
-            "duplicate_key",
-            message,
-        ));
+        let message = format!("the key `{}` is written twice", shortened(key));
+        let problem = Problem::error(pointer_to(pointer, key), "duplicate_key", message);
+        problems.push(problem.with_suggestion("keep one of them"));
     }
     let mut transform = TransformConfig::new();
     for (key, node) in object.iter() {

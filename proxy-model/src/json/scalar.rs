@@ -79,9 +79,37 @@ pub(super) fn integer(node: &Node) -> Result<i64, TypeMismatch> {
         Node::Number(number) => number
             .as_i64()
             .ok_or_else(|| not_whole(&number.to_string())),
-        Node::Text(text) => text.trim().parse().map_err(|_| not_whole(text)),
+        Node::Text(text) => text.trim().parse().map_err(|_| {
+            let mut mismatch = not_whole(text);
+            mismatch.suggestion = bytes(text)
+                .map(|bytes| format!("write the number without a unit; in bytes it is `{bytes}`"));
+            mismatch
+        }),
         _ => Err(TypeMismatch::wrong_type("a whole number", node)),
     }
+}
+
+/// The number of bytes of a size with a unit: `10MB`, `8 MiB`, and `1k` as nginx means it.
+fn bytes(text: &str) -> Option<i64> {
+    const UNITS: [(&str, i64); 9] = [
+        ("k", 1 << 10),
+        ("m", 1 << 20),
+        ("g", 1 << 30),
+        ("kb", 1_000),
+        ("mb", 1_000_000),
+        ("gb", 1_000_000_000),
+        ("kib", 1 << 10),
+        ("mib", 1 << 20),
+        ("gib", 1 << 30),
+    ];
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(end);
+    let unit = unit.trim_start();
+    let (_, factor) = UNITS
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
+    number.parse::<i64>().ok()?.checked_mul(*factor)
 }
 
 /// A number, with quotes or without. Never infinite.

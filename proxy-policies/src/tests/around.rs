@@ -23,7 +23,12 @@ pub(crate) fn snapshot(builder: &ProxyBuilder, policies: &str, routes: &str) -> 
     let text = format!(
         r#"{{"Policies":{{{policies}}},"ReverseProxy":{{"Routes":{{{routes}}},"Clusters":{{"c":{{}}}}}}}}"#
     );
-    let document = parse_document(&text).unwrap();
+    snapshot_of(builder, &text)
+}
+
+/// Compiles a document.
+pub(super) fn snapshot_of(builder: &ProxyBuilder, text: &str) -> Arc<Snapshot> {
+    let document = parse_document(text).unwrap();
     let mut problems = Problems::new();
     let policies = crate::read(&document, &mut problems);
     assert!(!problems.has_errors(), "{problems}");
@@ -97,6 +102,43 @@ async fn a_route_takes_as_many_requests_as_its_limiter_lets_pass() {
     let response = send(&mut service, "GET /r", &[]).await;
     assert_eq!(response.status(), 503);
     assert_eq!(field(&response, "ratelimit"), Some("\"few\";r=1;t=60"));
+}
+
+/// What is left is known when the wait ends, not when it begins.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_has_waited_hears_what_is_left_then() {
+    let policies = r#""RateLimiter":{"slow":
+        {"Kind":"FixedWindow","PermitLimit":3,"Window":"1m","QueueLimit":2}}"#;
+    let routes = r#""r":{"ClusterId":"c","Match":{"Path":"/r"},"RateLimiterPolicy":"slow"}"#;
+    let mut service = service(Proxy::builder(), policies, routes);
+    assert_eq!(statuses(&mut service, "GET /r", 3).await, [503; 3]);
+    tokio::time::advance(Duration::from_secs(15)).await;
+    let wait = |mut service: ProxyService| async move {
+        let response = send(&mut service, "GET /r", &[]).await;
+        let told = ["ratelimit", "ratelimit-policy"].map(|name| {
+            let lines = response.headers().get_all(name).iter();
+            lines
+                .map(|line| line.to_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        });
+        (response.status().as_u16(), told)
+    };
+    let waiting = [service.clone(), service.clone()].map(|service| tokio::spawn(wait(service)));
+    tokio::task::yield_now().await;
+    let rejected = send(&mut service, "GET /r", &[]).await;
+    assert_eq!(rejected.status(), 429);
+    assert_eq!(field(&rejected, "ratelimit"), Some("\"slow\";r=0;t=45"));
+    tokio::time::advance(Duration::from_secs(45)).await;
+    let mut told = Vec::new();
+    for waited in waiting {
+        let (status, [left, policy]) = waited.await.unwrap();
+        assert_eq!(
+            (status, policy),
+            (503, vec!["\"slow\";q=3;w=60".to_owned()])
+        );
+        told.push(left);
+    }
+    assert_eq!(told, [["\"slow\";r=1;t=60"], ["\"slow\";r=1;t=60"]]);
 }
 
 /// Calls the rest of the route twice, as a layer that retries.

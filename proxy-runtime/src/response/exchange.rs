@@ -66,8 +66,13 @@ impl Future for Exchange {
         };
         let mut part = slot.take_rest();
         if part.is_tunnel {
-            // A task of its own carries the tunnel when the client has got the response.
-            tokio::spawn(this.future.take());
+            // A task of its own carries the tunnel when the client has got the response. What the policies hold for the
+            // request is held until the tunnel has ended.
+            let tunnel = this.future.take();
+            tokio::spawn(async move {
+                tunnel.await;
+                drop(held);
+            });
             this.slot = None;
             return Poll::Ready(head.map(|()| ProxyBody::empty()));
         }

@@ -35,7 +35,7 @@ async fn a_source_that_is_silent_from_the_start_is_a_problem() {
         assert!((5..8).contains(&seconds), "{seconds}");
         let (expected, message) = match restores {
             false => (SourceState::Starting, "nothing of it serves"),
-            true => (SourceState::Restored, "what was kept on disk serves"),
+            true => (SourceState::Restored, "stored on disk serves"),
         };
         assert_eq!(state.status.state, expected);
         let problem = state.problems.iter().next().unwrap();

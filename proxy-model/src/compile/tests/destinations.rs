@@ -304,3 +304,19 @@ fn suggested_addresses_are_addresses() {
         }
     }
 }
+
+#[test]
+fn variables_in_addresses_are_told_from_schemes() {
+    for address in [
+        "${BACKEND}",
+        "http://${BACKEND}/",
+        "$BACKEND",
+        "%BACKEND%",
+        "{{ backend }}",
+    ] {
+        let problems = compile(destination(json!({ "Address": address }))).unwrap_err();
+        let told = problems.to_string();
+        let name = "ReverseProxy__Clusters__c__Destinations__d__Address";
+        assert!(told.contains(name), "{told}");
+    }
+}

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use http::HeaderName;
 
 use self::values::{
-    allow, check_removed_prefix, header_name, header_value, method, not_empty, own_header,
-    parameter, path, response, switch, writable,
+    allow, check_removed_prefix, check_variable, header_name, header_value, method, not_empty,
+    own_header, parameter, path, response, switch, writable,
 };
 use super::entry::TransformEntry;
 use super::{
@@ -17,6 +17,7 @@ use super::{
     TargetTransform, Transforms,
 };
 use crate::config::TransformConfig;
+use crate::foreign;
 use crate::id::same_id;
 use crate::matching::{Expressions, PathTemplate};
 use crate::problem::{Problem, Problems};
@@ -251,6 +252,8 @@ impl<'t> Draft<'t> {
                 for name in template.parameter_names() {
                     self.check_parameter(name, entry.kind(), entry, problems);
                 }
+                let place = entry.place(entry.kind());
+                problems.extend(foreign::path(entry.value(), place));
                 self.target.push(TargetTransform::PathPattern(template));
                 Some(())
             }
@@ -276,6 +279,7 @@ impl<'t> Draft<'t> {
                 self.check_parameter(text, key, entry, problems);
                 QueryValue::RouteValue(parameter(entry, key, text, problems)?)
             } else {
+                check_variable(entry, key, text, problems);
                 QueryValue::Text(text.into())
             };
             QueryChange::Value {

@@ -4,6 +4,7 @@ use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue, Method};
 
 use super::Copying;
+use crate::foreign;
 use crate::problem::{Problem, Problems};
 use crate::suggest::{did_you_mean, listed, shortened};
 use crate::transform::entry::TransformEntry;
@@ -81,6 +82,18 @@ pub(super) fn check_removed_prefix(
     entry: &TransformEntry<'_>,
     problems: &mut Problems,
 ) {
+    let pattern = ["{", "*"].iter().find_map(|sign| entry.value().find(sign));
+    if let Some(at) = pattern {
+        let text = entry.value();
+        let plain = text[..at].trim_end_matches('/');
+        let message = format!("`{}` is literal text here", shortened(text));
+        let problem = Problem::warning(entry.place(entry.kind()), "literal_pattern", message);
+        problems.push(match plain.is_empty() {
+            true => problem,
+            false => problem.with_suggestion(format!("write `{}`", shortened(plain))),
+        });
+        return;
+    }
     if prefix.as_str().len() > 1 && prefix.as_str().ends_with('/') {
         let text = entry.value();
         problems.push(
@@ -192,6 +205,7 @@ pub(super) fn header_value(
     text: &str,
     problems: &mut Problems,
 ) -> Option<HeaderValue> {
+    check_variable(entry, key, text, problems);
     let value = HeaderValue::from_bytes(text.as_bytes());
     if value.is_err() {
         // The value is not shown: it may be a secret.
@@ -199,6 +213,20 @@ pub(super) fn header_value(
         problems.push(entry.invalid(key, message.to_owned()));
     }
     value.ok()
+}
+
+/// Warns of a value that is a variable in other programs.
+pub(super) fn check_variable(
+    entry: &TransformEntry<'_>,
+    key: &str,
+    text: &str,
+    problems: &mut Problems,
+) {
+    if let Some(correction) = foreign::variable(text) {
+        let message = format!("`{}` is sent as it is written", shortened(text));
+        let problem = Problem::warning(entry.place(key), "literal_variable", message);
+        problems.push(problem.with_suggestion(correction));
+    }
 }
 
 /// `name`, unless the proxy writes that header itself or it cannot have a second value.

@@ -297,3 +297,48 @@ fn secrets_are_not_repeated() {
     assert!(problems.has_errors());
     assert!(!problems.to_string().contains("hunter2"));
 }
+
+#[test]
+fn patterns_and_variables_of_other_programs_are_told() {
+    for (entry, code, place, suggestion) in [
+        (
+            &[("RequestHeader", "X-Real-IP"), ("Set", "$remote_addr")][..],
+            "literal_variable",
+            "/0/Set",
+            None,
+        ),
+        (
+            &[
+                ("ResponseHeader", "X-Host"),
+                ("Append", "{http.request.host}"),
+            ],
+            "literal_variable",
+            "/0/Append",
+            None,
+        ),
+        (
+            &[("QueryValueParameter", "ip"), ("Set", "%REQ(:authority)%")],
+            "literal_variable",
+            "/0/Set",
+            None,
+        ),
+        (
+            &[("PathPattern", "/api/*")],
+            "literal_pattern",
+            "/0/PathPattern",
+            Some("write `/api/{**rest}`"),
+        ),
+        (
+            &[("PathRemovePrefix", "/api/{**rest}")],
+            "literal_pattern",
+            "/0/PathRemovePrefix",
+            Some("write `/api`"),
+        ),
+    ] {
+        assert_problem(entry, code, place, suggestion);
+    }
+    assert_eq!(
+        problems(&[&[("RequestHeader", "X-Price"), ("Set", "$100")]]),
+        []
+    );
+}

@@ -5,6 +5,8 @@
 
 mod affinity;
 mod again;
+#[cfg(all(feature = "admin", feature = "http2"))]
+mod both_versions;
 mod browser;
 mod bytes;
 #[cfg(all(feature = "admin", feature = "http2", feature = "tls"))]
@@ -13,6 +15,7 @@ mod causes;
 mod client_certificates;
 mod clients;
 mod crowds;
+mod destinations;
 mod drain;
 mod explained;
 mod faults;
@@ -22,6 +25,7 @@ mod grpc;
 mod h2spec;
 #[cfg(all(feature = "http2", feature = "tls"))]
 mod halves;
+mod held_tunnels;
 mod hostile_bytes;
 #[cfg(feature = "http2")]
 mod hostile_streams;
@@ -39,13 +43,17 @@ mod proxy;
 #[cfg(feature = "http2")]
 mod rapid_resets;
 mod rejections;
+#[cfg(feature = "admin")]
 mod replies;
 mod senders;
 mod shared_pool;
+#[cfg(feature = "admin")]
+mod stops;
 #[cfg(feature = "http2")]
 mod streams;
 mod support;
 #[cfg(feature = "tls")]
+mod times;
 mod tls;
 #[cfg(feature = "tls")]
 mod tls_failures;

@@ -27,12 +27,12 @@ use crate::server::ways::{OK, as_bytes, origin, over_types};
 
 /// The policies of every route: the path says what they do.
 #[derive(Clone)]
-struct Scripted {
+pub(super) struct Scripted {
     waits: bool,
     /// Requests that wait for ever.
     waiting: Arc<AtomicUsize>,
     /// Values that requests hold.
-    held: Arc<AtomicUsize>,
+    pub(super) held: Arc<AtomicUsize>,
 }
 
 /// Counts itself while it is there.
@@ -52,7 +52,7 @@ impl Drop for Counted {
 }
 
 impl Scripted {
-    fn new(waits: bool) -> Self {
+    pub(super) fn new(waits: bool) -> Self {
         Self {
             waits,
             waiting: Arc::default(),
@@ -123,7 +123,7 @@ impl PolicySource for Scripted {
     }
 }
 
-fn proxy(policies: &Scripted, origin: &RawOrigin, route: &Value) -> Proxy {
+pub(super) fn proxy(policies: &Scripted, destination: &str, route: &Value) -> Proxy {
     let mut route = route.clone();
     route["Match"] = json!({ "Path": "/{**rest}" });
     if route.get("Respond").is_none() {
@@ -131,7 +131,7 @@ fn proxy(policies: &Scripted, origin: &RawOrigin, route: &Value) -> Proxy {
     }
     let config = json!({
         "Routes": { "r1": route },
-        "Clusters": { "c1": { "Destinations": { "d1": { "Address": origin.url() } } } },
+        "Clusters": { "c1": { "Destinations": { "d1": { "Address": destination } } } },
     });
     let config = ProxyConfig::from_json(&config.to_string()).unwrap();
     let builder = Proxy::builder()
@@ -141,6 +141,23 @@ fn proxy(policies: &Scripted, origin: &RawOrigin, route: &Value) -> Proxy {
     let (proxy, driver) = builder.snapshot(Arc::new(snapshot)).build().unwrap();
     tokio::spawn(driver);
     proxy
+}
+
+/// A way of requests to the exchange.
+pub(super) struct Way {
+    pub(super) way: &'static str,
+    pub(super) serve: fn(&Proxy) -> ServerHandle,
+    pub(super) route: Value,
+}
+
+pub(super) fn ways() -> [Way; 3] {
+    let plain = || json!({});
+    let way = |way, serve, route| Way { way, serve, route };
+    [
+        way("bytes", as_bytes, plain()),
+        way("service", over_types, plain()),
+        way("layer", as_bytes, json!({ "Layers": ["pass"] })),
+    ]
 }
 
 /// Everything that a client of HTTP/1.1 gets, but for the date.
@@ -157,6 +174,28 @@ async fn bytes(address: SocketAddr, request: &str) -> String {
 const ODD: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n\
     HTTP/1.1 200 Fine\r\nX-ODD-Case: 1\r\nx-private: 1\r\nTrailer: X-End\r\nTransfer-Encoding: chunked\r\n\r\n\
     2\r\nok\r\n0\r\nX-END: whole\r\n\r\n";
+
+/// A client cannot name fields of a policy as ones of its connection, and so have them removed.
+#[tokio::test]
+async fn no_client_takes_away_what_a_policy_sets() {
+    for Way { way, serve, route } in ways() {
+        for waits in [false, true] {
+            let origin = origin(OK);
+            let server = serve(&proxy(&Scripted::new(waits), &origin.url(), &route));
+            let request = "GET /x HTTP/1.1\r\nHost: h\r\nX-User: root\r\nX-Hop: 1\r\n\
+                Connection: close, X-User, X-Hop\r\n\r\n";
+            let response = bytes(server.local_addrs()[0], request).await;
+            assert!(response.starts_with("HTTP/1.1 200"), "{way}: {response}");
+            let received = origin.recording(0).text().to_lowercase();
+            assert!(
+                received.contains("\r\nx-user: ann\r\n"),
+                "{way}: {received}"
+            );
+            assert!(!received.contains("root"), "{way}: {received}");
+            assert!(!received.contains("x-hop"), "{way}: {received}");
+        }
+    }
+}
 
 /// The form of the policies of a route makes no difference that a client or a destination can see.
 #[tokio::test]
@@ -234,7 +273,7 @@ async fn a_policy_that_waits_changes_nothing() {
             for waits in [false, true] {
                 let origin = origin(answer);
                 let policies = Scripted::new(waits);
-                let server = serve(&proxy(&policies, &origin, route));
+                let server = serve(&proxy(&policies, &origin.url(), route));
                 let address = server.local_addrs()[0];
                 let request = match name {
                     "upgrade" => request.replace("upgrade\r\nU", "close, upgrade\r\nU"),
@@ -334,15 +373,10 @@ const LARGE: &str = "a large body";
 /// Two connections could keep a limit closed otherwise, each with half a request.
 #[tokio::test]
 async fn a_client_that_leaves_while_a_policy_waits_frees_its_place() {
-    let (plain, layered) = (json!({}), json!({ "Layers": ["pass"] }));
-    for (way, serve, route) in [
-        ("bytes", as_bytes as fn(&Proxy) -> ServerHandle, &plain),
-        ("service", over_types, &plain),
-        ("layer", as_bytes, &layered),
-    ] {
+    for Way { way, serve, route } in ways() {
         let origin = RawOrigin::answering(OK);
         let policies = Scripted::new(true);
-        let server = serve(&proxy(&policies, &origin, route));
+        let server = serve(&proxy(&policies, &origin.url(), &route));
         for (name, request) in unfinished() {
             for resets in [false, true] {
                 if name == LARGE && !resets {
@@ -372,15 +406,10 @@ async fn a_client_that_leaves_while_a_policy_waits_frees_its_place() {
 #[tokio::test]
 async fn a_stream_that_ends_while_a_policy_waits_frees_its_place() {
     use crate::server::streams::Client;
-    let (plain, layered) = (json!({}), json!({ "Layers": ["pass"] }));
-    for (way, serve, route) in [
-        ("bytes", as_bytes as fn(&Proxy) -> ServerHandle, &plain),
-        ("service", over_types, &plain),
-        ("layer", as_bytes, &layered),
-    ] {
+    for Way { way, serve, route } in ways() {
         let origin = RawOrigin::answering(OK);
         let policies = Scripted::new(true);
-        let server = serve(&proxy(&policies, &origin, route));
+        let server = serve(&proxy(&policies, &origin.url(), &route));
         for (has_body, resets) in [(false, true), (true, true), (false, false), (true, false)] {
             let client = Client::connect(server.local_addrs()[0]).await;
             let mut sender = client.sender.clone().ready().await.unwrap();
@@ -413,7 +442,7 @@ async fn a_wait_ends_with_the_time_limit_of_the_route() {
         ] {
             let origin = RawOrigin::answering(OK);
             let policies = Scripted::new(true);
-            let server = serve(&proxy(&policies, &origin, &route));
+            let server = serve(&proxy(&policies, &origin.url(), &route));
             for request in [
                 "GET /for-ever HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
                 "POST /for-ever HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 9\r\n\r\nabc",
@@ -455,7 +484,7 @@ async fn requests_of_clients_that_leave_are_logged_with_their_route() {
             let origin = RawOrigin::answering(OK);
             let policies = Scripted::new(true);
             let log = Log::default();
-            let server = Server::for_proxy(&proxy(&policies, &origin, &route))
+            let server = Server::for_proxy(&proxy(&policies, &origin.url(), &route))
                 .with_workers(NonZeroUsize::MIN)
                 .with_listener(Listener::http(loopback()))
                 .with_access_log(Arc::new(log.clone()));
@@ -476,16 +505,11 @@ async fn requests_of_clients_that_leave_are_logged_with_their_route() {
 #[tokio::test]
 async fn clients_of_grpc_get_a_status_of_grpc() {
     use crate::server::streams::Client;
-    let (plain, layered) = (json!({}), json!({ "Layers": ["pass"] }));
-    for (serve, route) in [
-        (as_bytes as fn(&Proxy) -> ServerHandle, &plain),
-        (over_types, &plain),
-        (as_bytes, &layered),
-    ] {
+    for Way { serve, route, .. } in ways() {
         for waits in [false, true] {
             let origin = RawOrigin::answering(OK);
             let policies = Scripted::new(waits);
-            let server = serve(&proxy(&policies, &origin, route));
+            let server = serve(&proxy(&policies, &origin.url(), &route));
             let mut client = Client::connect(server.local_addrs()[0]).await;
             for (path, expected) in [("/denied", "7"), ("/over-limit", "8"), ("/unknown", "16")] {
                 let request = http::Request::post(format!("http://h{path}"))

@@ -25,7 +25,7 @@ const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 /// The version of HTTP of a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Upstream {
+pub(super) enum Upstream {
     Http1,
     #[cfg(feature = "http2")]
     Http2,
@@ -80,7 +80,7 @@ async fn assert_only_clients_failed(proxy: &Proxy, rejected: u64) {
 }
 
 /// An origin that accepts every WebSocket with the response of `agree`, and echoes all bytes.
-fn origin(
+pub(super) fn origin(
     upstream: Upstream,
     agree: impl Fn(&mut Response<body::Body>) + Copy + Send + Sync + 'static,
 ) -> Origin {
@@ -273,7 +273,7 @@ async fn assert_echoes(mut tunnel: impl AsyncRead + AsyncWrite + Unpin) {
 }
 
 /// Opens a WebSocket, or returns the response.
-async fn open(
+pub(super) async fn open(
     client: &mut Connection,
 ) -> Result<(Response<()>, impl AsyncRead + AsyncWrite + Unpin), ClientError> {
     let request = match client.protocol() {
