@@ -37,7 +37,7 @@ pub(crate) struct PickContext {
     pub(crate) loop_guard: Option<Arc<LoopGuard>>,
     /// The receiver of reports about unreachable clusters, if any.
     pub(crate) unreachable: Option<Arc<UnreachableClusters>>,
-    /// The source of the certificates of clusters. `None`: no destination is `https`.
+    /// The certificates of clusters. `None` if no destination is `https`.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<TlsClient>,
     /// The keys that affinity keys are encrypted with.
@@ -288,7 +288,7 @@ impl ClusterState {
         })
     }
 
-    /// The same with another policy than the cluster's.
+    /// Picks a destination like [`pick`](Self::pick), with `policy` instead of the cluster's policy.
     #[inline]
     pub(crate) fn pick_by(
         &self,

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
-/// Up to `MOST` values that are not in use.
+/// A pool of up to `MOST` unused values.
 ///
-/// As a `thread_local`, [`lend`](Recycle::acquire) and [`keep`](Recycle::keep) are all there is to it.
+/// As a `thread_local`, use it with [`acquire`](Recycle::acquire) and [`keep`](Recycle::keep) only.
 pub(crate) struct LocalPool<T, const MOST: usize>(RefCell<Vec<T>>);
 
 impl<T, const MOST: usize> LocalPool<T, MOST> {

@@ -1,5 +1,4 @@
-//! Policies: what stands before a route by the names that its configuration has, such as
-//! `RateLimiterPolicy`.
+//! Policies: checks before a route, which its configuration names by keys such as `RateLimiterPolicy`.
 //!
 //! The proxy does not know what a policy does. A [`PolicySource`], registered with
 //! [`ProxyBuilder::policies`](crate::ProxyBuilder::policies), makes one [`RoutePolicies`] of all
@@ -72,10 +71,10 @@ pub struct PolicyCount {
 
 /// All policies of one route.
 pub trait RoutePolicies: Send + Sync + 'static {
-    /// Judges a request before anything else is done with it. Must not block.
+    /// Decides on a request before filters, layers and forwarding. Must not block.
     ///
-    /// A value that the head is told to [hold](RequestEdit::hold) is dropped when the response has ended, or the tunnel
-    /// that it has begun.
+    /// A value passed to [`hold`](RequestEdit::hold) is dropped when the response, or the tunnel that it began, has
+    /// ended.
     fn judge(
         &self,
         head: &mut RequestEdit<'_>,
@@ -86,7 +85,7 @@ pub trait RoutePolicies: Send + Sync + 'static {
 
 /// The decision about a request.
 pub enum PolicyDecision {
-    /// The request goes on.
+    /// The request continues.
     Pass,
     /// The request is answered.
     Respond(Reply),

@@ -1,7 +1,7 @@
-//! Futures in blocks that are lent.
+//! Futures in pooled memory blocks.
 //!
-//! What a request waits in is the largest of its blocks. A thread that forwards many gets along with those of the
-//! requests that are under way at a time.
+//! The future in which a request waits is its largest allocation. A thread needs only as many blocks as it has
+//! concurrent requests.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -40,7 +40,7 @@ pin_project! {
 type FreeBlocks<F> = LocalPool<Pin<Box<BlockSlot<F>>>, MOST>;
 
 thread_local! {
-    /// By the type of the future, of which there are as many as the program has.
+    /// The unused blocks by the type of their future. A program has few such types.
     static SPARE: RefCell<Vec<(TypeId, Box<dyn Any>)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -103,7 +103,7 @@ where
 }
 
 impl<T> PooledFuture<T> {
-    /// Takes the future out of its place. What is left never ends.
+    /// Moves the future out of its place, and leaves one that never completes.
     pub(crate) fn take(&mut self) -> Self {
         Self(self.0.take())
     }

@@ -1,4 +1,4 @@
-//! The rule for when a request is sent again. Every path asks [`Failed::verdict`], and nothing else decides.
+//! The rule for when a request is retried. Every path calls [`Failed::verdict`], and nothing else decides.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use proxy_model::compiled::DestinationIndex;
 /// another.
 pub(crate) const MOST_ATTEMPTS: u8 = 3;
 
-/// The connection that an attempt had.
+/// The connection of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
     /// No connection could be opened, and the destination rejected it at once.
     None,
     /// One on which it was the first request.
     Fresh,
-    /// One that had carried other requests, and may have been closed at just that moment.
+    /// A connection that had carried other requests, and that the destination may have closed just then.
     Reused,
 }
 
 /// The part of the request that the connection has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// Not a byte.
+    /// No byte was sent.
     Nothing,
     /// Some of it, or all. Also what TLS has taken without telling whether it was sent.
     Something,
@@ -32,7 +32,7 @@ pub(crate) enum Sent {
 /// The response bytes that arrived before the attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
-    /// Not a byte of a response: the connection was closed or reset.
+    /// No byte of a response: the connection was closed or reset.
     Nothing,
     /// The destination's word that it has not looked at the request (RFC 9113 section 8.7).
     Unprocessed,
@@ -74,7 +74,7 @@ pub(crate) struct Attempts {
     count: u8,
     /// The number of attempts at the current destination.
     here: u8,
-    /// The destinations that failed, of which there are `failed_count`.
+    /// The failed destinations, `failed_count` of them.
     failed: [DestinationIndex; MOST_ATTEMPTS as usize],
     failed_count: u8,
 }

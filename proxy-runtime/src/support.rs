@@ -58,8 +58,8 @@ impl std::fmt::Display for RouteRejection {
     }
 }
 
-/// Returns why requests of `route` cannot be served, if they cannot. `has_policies` tells that a source has made the
-/// policies of the route that the configuration defines.
+/// Returns why requests of `route` cannot be served, if they cannot. `has_policies`: a source has created the
+/// policies that the route's configuration names.
 pub(crate) fn rejection(route: &Route, has_policies: bool) -> Option<RouteRejection> {
     is_open(route, PolicyKind::Authorization, has_policies).then_some(RouteRejection::Authorization)
 }

@@ -231,7 +231,7 @@ impl AdminState {
         })
     }
 
-    /// Sources of which only a part could be polled.
+    /// Returns the sources of which the last poll succeeded only in part.
     pub(super) fn sources_in_part(&self) -> Vec<String> {
         let reports = self.merged.as_ref().map(|merged| merged.providers());
         let reports = reports.unwrap_or_default().into_iter();

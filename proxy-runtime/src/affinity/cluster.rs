@@ -55,7 +55,7 @@ enum FailureAction {
 
 /// The cluster and the destination that a key names.
 struct Named {
-    /// True if the key names this cluster, false if another one. `None`: it names no cluster.
+    /// True if the key names this cluster, false if another one. `None` if it names no cluster.
     is_here: Option<bool>,
     destination: Hash,
 }
@@ -121,8 +121,8 @@ impl ClusterAffinity {
         }
     }
 
-    /// True if the key of a request is of this cluster: it names the cluster, or no cluster and one of its
-    /// destinations.
+    /// Returns true if the key of a request belongs to this cluster: it names the cluster, or it names no cluster
+    /// and one of this cluster's destinations.
     pub(crate) fn is_named(&self, cluster: &Cluster, head: &dyn RequestHead) -> bool {
         if let AffinityKind::Custom(policy) = &self.kind {
             return matches!(policy.read(head, cluster), RequestKey::Destination(_));
@@ -135,7 +135,7 @@ impl ClusterAffinity {
             .unwrap_or_else(|| self.find(&named.destination).is_some())
     }
 
-    /// Returns the status that rejects a request with such a key. `None`: it goes to any destination.
+    /// Returns the status that rejects a request with such a key. `None` if the request may use any destination.
     pub(crate) fn reject(&self, failure: KeyFailure, cluster: &Cluster) -> Option<StatusCode> {
         match &self.failure {
             FailureAction::Redistribute => None,

@@ -24,7 +24,7 @@ struct Ending {
     tunnel: Option<ForwardErrorKind>,
 }
 
-/// The reason for what this thread drops, until this value is dropped.
+/// Sets the cause that requests get which this thread drops, until this value is dropped.
 pub(crate) struct Dropping {
     before: Ending,
 }

@@ -138,7 +138,7 @@ impl ForwardErrorKind {
         }
     }
 
-    /// The same kind with this cause.
+    /// Returns this kind of error with another cause.
     #[must_use]
     pub(crate) const fn because(self, cause: Cause) -> Self {
         Self {
@@ -147,7 +147,7 @@ impl ForwardErrorKind {
         }
     }
 
-    /// The same kind with the cause that follows from the client's status, for a body that was rejected.
+    /// Returns this kind of error with the cause that follows from the client's status, for a rejected body.
     #[must_use]
     pub(crate) fn told(self, status: StatusCode) -> Self {
         match self.kind {
@@ -242,7 +242,7 @@ impl ForwardErrorKind {
 }
 
 impl KindName {
-    /// The cause of errors of which nothing else is known.
+    /// Returns the cause of an error of this kind if nothing more is known.
     const fn usual_cause(self) -> Cause {
         match self {
             Self::Request => Cause::ResetBeforeResponse,

@@ -38,13 +38,13 @@ pub(crate) trait RequestMetrics {
     fn served(&self, labels: Labels, elapsed: Sample);
 }
 
-/// Counts what becomes of one request, from its head to the end of its response.
+/// Counts the result of one request, from its head to the end of its response.
 #[derive(Debug)]
 pub(crate) struct Count {
     started: Instant,
     /// The time of the pick of its destination.
     picked: Instant,
-    /// With what the client is told, as far as that is known.
+    /// The labels of its metrics, with the client's status as soon as it is known.
     labels: Labels,
     /// A destination has begun its response.
     is_answered: bool,

@@ -77,8 +77,8 @@ pub struct Explanation {
     pub route: Option<RouteId>,
     /// The values of the parameters in the path.
     pub route_values: BTreeMap<String, String>,
-    /// The policies of the route, in the order in which the request meets them:
-    /// `RateLimiterPolicy api`. They are not asked here.
+    /// The policies of the route, in the order in which the request meets them: `RateLimiterPolicy api`. `explain`
+    /// does not call them.
     pub policies: Vec<String>,
     /// The limits and the rule for retries that apply to the request, one sentence each; empty without a cluster.
     pub rules: Vec<String>,
@@ -140,9 +140,9 @@ pub enum Verdict {
     RouteRejected,
     /// The request has already passed through this proxy.
     LoopDetected,
-    /// The request cannot be forwarded. The server rejects it before routing, or the route does:
-    /// its path is ambiguous, its body is too large, it asks for an unsupported protocol, or the
-    /// transforms of the route make no valid request.
+    /// The request cannot be forwarded. The server rejects it before routing, or the route does: its path is
+    /// ambiguous, its body is too large, it requests an unsupported protocol, or the transforms of the route make
+    /// no valid request.
     Rejected,
 }
 

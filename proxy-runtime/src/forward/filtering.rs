@@ -32,7 +32,7 @@ impl<'a> AppliedFilters<'a> {
         self.notes.extend(notes);
     }
 
-    /// Shows them the response of a destination. Tells what they change.
+    /// Calls the filters with the response of a destination. Returns their changes.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl<'a> AppliedFilters<'a> {
         Ok(edits)
     }
 
-    /// A response that no destination made, after the filters and the route's changes.
+    /// Applies the filters and the route's changes to a local reply.
     pub(super) fn shown(
         &mut self,
         response: Response<ProxyBody>,

@@ -58,12 +58,12 @@ impl ProxyService {
 pub struct ResponseFuture(ServiceState);
 
 enum ServiceState {
-    /// Nobody has to be asked. Taken when it is given out.
+    /// A response that is ready. Taken when it is returned.
     Known(Option<Box<Response<ProxyBody>>>),
     Exchange(Exchange),
-    /// The policies of a route have been asked.
+    /// A call of the route's policies.
     Awaited(PooledFuture<Response<ProxyBody>>),
-    /// The layers of a route have been asked.
+    /// A call of the route's layers.
     Layered(Layered),
 }
 

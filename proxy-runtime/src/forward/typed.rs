@@ -1,4 +1,4 @@
-//! Heads in `http` types, written as a destination of HTTP/1.1 gets them, and made of what it answers.
+//! Conversion between heads in `http` types and HTTP/1.1 heads of destinations.
 //!
 //! A request's head is written out of its map in one pass, by the operations that the route was compiled to; no other map is
 //! made of it on the way. A response's head becomes one map, with nothing in it that would have to be taken out again.
@@ -197,9 +197,9 @@ impl TypedRequest<'_> {
     }
 }
 
-/// Status and fields that a client gets for the final head of a destination's response. `text` begins with the head, of which
-/// `table` has the fields; values share its memory. The changes of filters (`edits`) come before the route's. There is room
-/// for `more` fields. `None` if it cannot be said in `http` types.
+/// Returns the status and fields that a client gets for the final head of a destination's response. `text` begins
+/// with the head, and `table` has its fields; values share its memory. The changes of filters (`edits`) come before
+/// the route's. There is room for `more` fields. `None` if it cannot be represented in `http` types.
 pub(crate) fn final_head(
     response: &RawResponse,
     text: &Bytes,
@@ -218,7 +218,7 @@ pub(crate) fn final_head(
     Some((status, fields))
 }
 
-/// The same without what the route does to them.
+/// Returns the status and fields of the head as received, without the route's changes.
 fn received_head(
     response: &RawResponse,
     text: &Bytes,
@@ -239,7 +239,7 @@ fn received_head(
     Some((status, fields))
 }
 
-/// Status and fields that are sent on, but for what the route does.
+/// Returns the status and fields that are forwarded, before the route's changes.
 pub(crate) fn kept(
     response: &RawResponse,
     text: &Bytes,

@@ -81,7 +81,7 @@ impl UpgradedClient {
     }
 }
 
-/// How a client asks for another protocol.
+/// The form in which a client requests another protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// `Upgrade` of HTTP/1.1, with its value.
@@ -92,8 +92,8 @@ pub(crate) enum Wish {
 }
 
 impl Upgrade {
-    /// The wish of a request, if it has one that can be fulfilled: WebSocket or SPDY. Other protocols are not switched
-    /// to; their requests are served as if they had not asked (RFC 9110 section 7.8).
+    /// The wish of a request, if it has one that can be fulfilled: WebSocket or SPDY. Requests for other protocols
+    /// are served without a switch (RFC 9110 section 7.8).
     pub(crate) fn take_from(parts: &mut Parts) -> Option<Box<Self>> {
         let wish = Wish::of(parts)?;
         // The connection of a server that knows nothing of upgrades leaves nothing here.
@@ -102,7 +102,7 @@ impl Upgrade {
         Some(Box::new(Self { client, wish }))
     }
 
-    /// What the client wants.
+    /// Returns the protocol switch that the client requests.
     pub(crate) fn wish(&self) -> &Wish {
         &self.wish
     }
@@ -152,8 +152,8 @@ impl Wish {
 }
 
 impl UpgradedClient {
-    /// Carries bytes both ways until both sides have said that they are done, one of them breaks, or nothing has come
-    /// from either for `timeout`.
+    /// Copies bytes in both directions until both sides have ended, one of them fails, or neither has sent anything
+    /// for `timeout`.
     ///
     /// Dropped, it closes the client's side.
     pub(crate) async fn carry(
@@ -226,14 +226,14 @@ async fn carry(
 struct Direction<'a> {
     activity: &'a Activity,
     count: &'a (dyn Fn(u64) + Sync),
-    /// What it means that reading fails.
+    /// The kind of error if a read fails.
     read: ForwardErrorKind,
-    /// What it means that writing fails.
+    /// The kind of error if a write fails.
     write: ForwardErrorKind,
 }
 
 impl Direction<'_> {
-    /// Carries bytes until `from` ends, and tells `to` so. The other direction goes on.
+    /// Copies bytes until `from` ends, and then shuts down `to` for writing. The other direction continues.
     async fn carry(
         &self,
         mut from: impl AsyncRead + Unpin,

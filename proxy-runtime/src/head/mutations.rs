@@ -151,8 +151,7 @@ impl HeaderMutations {
         self.fields.is_empty() && self.path.is_none() && self.query.is_none() && self.host.is_none()
     }
 
-    /// Forgets all changes, to begin with another head. Keeps the room, as much of it as most filters need, and what is
-    /// held.
+    /// Clears all changes for the next head. Keeps held values, and as much capacity as most filters need.
     pub(crate) fn clear(&mut self) {
         let room = MOST_NAMES.saturating_sub(self.names.len());
         let forgotten = self.fields.drain(..).take(room);
@@ -220,7 +219,7 @@ impl HeaderMutations {
         self.path.as_deref()
     }
 
-    /// The query, if it was changed: `Some(None)` if there is to be none.
+    /// Returns the changed query. `Some(None)` if it was removed, `None` if it is unchanged.
     pub(crate) fn query(&self) -> Option<Option<&str>> {
         self.query.as_ref().map(Option::as_deref)
     }

@@ -206,7 +206,7 @@ impl RouteLayers {
         }
     }
 
-    /// The same layers, inside of these policies.
+    /// Wraps the layers in these policies.
     pub(crate) fn inside(mut self, policies: Option<&BoxLayer>) -> Self {
         self.service = match policies {
             Some(policies) => policies(self.named.clone()),

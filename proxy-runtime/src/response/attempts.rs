@@ -28,16 +28,16 @@ struct SeenAttempt {
 enum TunnelState {
     #[default]
     None,
-    /// It has, and it is the tunnel that the request ends with.
+    /// It has, and the request ends with the tunnel.
     Open,
-    /// The same. The request is to be counted when it ends.
+    /// It has, and the request is counted when the tunnel ends.
     Counted(OpenRecorder),
     /// It has ended already.
     Ended(Option<ForwardErrorKind>),
 }
 
 impl LayerAttempts {
-    /// None has been made.
+    /// Creates a record without attempts.
     pub(crate) fn new(route: RouteId) -> Self {
         Self {
             route,
@@ -62,12 +62,12 @@ impl LayerAttempts {
         }
     }
 
-    /// Takes note of what is known of an attempt.
+    /// Records the information about an attempt.
     pub(crate) fn note(&self, info: ExchangeInfo) {
         self.lock().last = Some(info);
     }
 
-    /// What became of the last one, if there was one. To be asked once.
+    /// Takes the information about the last attempt, if there was one.
     pub(crate) fn take_last(&self) -> Option<ExchangeInfo> {
         self.lock().last.take()
     }

@@ -35,9 +35,9 @@ enum BodySource {
     Empty,
     Text(Bytes),
     Exchange(ExchangeBody),
-    /// What a layer made.
+    /// The body that a layer made.
     Mapped(Pin<Box<dyn Body<Data = Bytes, Error = ForwardErrorKind> + Send>>),
-    /// It has failed, which is about to be told.
+    /// The body has failed, and the next poll returns the error.
     Failed(ForwardErrorKind),
 }
 
@@ -87,7 +87,7 @@ impl ProxyBody {
         Self::from_source(BodySource::Exchange(body))
     }
 
-    /// What a layer made of a body, or its own.
+    /// Creates a body from one that a layer made.
     pub(crate) fn mapped<B>(body: B) -> Self
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -122,7 +122,7 @@ impl ProxyBody {
         self.hook = Some(hook);
     }
 
-    /// Counts the request when the body ends: as failed, if `error` is what it tells of.
+    /// Counts the request when the body ends: as failed if the body reports `error`.
     ///
     /// If there is one already that counts an attempt, it ends together with the request.
     pub(crate) fn recorder(&mut self, mut recorder: OpenRecorder, error: Option<ForwardErrorKind>) {
@@ -211,7 +211,7 @@ impl Body for ProxyBody {
     }
 }
 
-/// A body that nobody asks for any more counts as complete if there is nothing left of it, else as cancelled.
+/// An abandoned body counts as complete if nothing of it is left, else as cancelled.
 impl Drop for ProxyBody {
     fn drop(&mut self) {
         let error = match self.source {
@@ -241,7 +241,7 @@ impl fmt::Debug for ProxyBody {
     }
 }
 
-/// What it means that a body failed that a layer made.
+/// Returns the kind of error for a failed body that a layer made.
 fn kind_of(error: &(dyn StdError + 'static)) -> ForwardErrorKind {
     let mut cause = Some(error);
     while let Some(error) = cause {

@@ -27,7 +27,7 @@ pub struct ExchangeInfo {
     pub(crate) reply: Option<Cause>,
     /// The time from the pick of the destination to the head of its response.
     pub time_to_head: Option<Duration>,
-    /// What the server is told of a client that takes nothing.
+    /// The limit that the server applies to a client that does not read.
     pub(crate) read_timeout: Option<ClientReadLimit>,
 }
 

@@ -9,7 +9,7 @@ use crate::response::ExchangeRecorder;
 /// Places that a thread keeps; as many as requests are under way at a time on a busy one.
 const MOST: usize = 256;
 
-/// Where a recorder is while it is open. A block of its own, since it is handed from the request to its response.
+/// The recorder of an open request. It is boxed, since it moves from the request to its response.
 type RecorderBox = Box<Option<ExchangeRecorder>>;
 
 thread_local! {

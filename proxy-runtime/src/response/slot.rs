@@ -92,7 +92,7 @@ impl ResponseSlot {
         self.0.lock().data.is_some()
     }
 
-    /// Records the end of the response, behind what is there.
+    /// Records the end of the response, after the data in the slot.
     pub(crate) fn end(&self, end: Result<(), ForwardErrorKind>) {
         self.0.lock().end.get_or_insert(end);
     }

@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode};
 use crate::head::headers;
 use crate::transform::TrailerPlan;
 
-/// What a route does to the trailers of a response.
+/// The changes of a route to the trailers of a response.
 #[derive(Debug, Default)]
 pub(crate) struct TrailerRules(Option<(Arc<TrailerPlan>, StatusCode)>);
 

@@ -128,7 +128,7 @@ pub(crate) trait Downstream: Headed {
         None
     }
 
-    /// The version in which a switch of protocols is asked for, if the request wishes for one.
+    /// Returns the HTTP versions over which a requested protocol switch is possible.
     #[inline]
     fn switch(&self) -> Option<Protocols> {
         None
@@ -146,13 +146,13 @@ pub(crate) trait Downstream: Headed {
         None
     }
 
-    /// The attempts of the layers that the request came through, of which it is one.
+    /// Returns the record of attempts of the layers that the request came through; this exchange is one of them.
     #[inline]
     fn attempts(&self) -> Option<&LayerAttempts> {
         None
     }
 
-    /// Takes over what the changes of the head hold, if the response ends later than the exchange.
+    /// Takes the values that the changes of the head hold, if the response ends later than the exchange.
     fn hold(&self, edits: &mut HeaderMutations) {
         let _ = edits;
     }

@@ -60,7 +60,7 @@ impl FieldName {
     }
 }
 
-/// The value of a field, without anything in it that could end it.
+/// The value of a field, without line breaks and NUL, which could end the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldValue<'a>(&'a [u8]);
 

@@ -52,7 +52,7 @@ pub struct RequestRewrite<'a> {
     pub method: Option<OutgoingMethod<'a>>,
     /// The target, if it is another one. In any case it is written in origin form, or as `*`.
     pub target: Option<OutgoingTarget<'a>>,
-    /// `Host`, if it is to be another one than the client named. Needed where the client named none.
+    /// The `Host` to write in place of the client's. Required if the client sent none.
     pub host: Option<FieldValue<'a>>,
     /// The fields that are forwarded.
     pub copied: Copied<'a>,
@@ -60,11 +60,11 @@ pub struct RequestRewrite<'a> {
     pub dropped: ClassSet,
     /// The operations of the route.
     pub operations: &'a [FieldOperation<'a>],
-    /// True to write `TE: trailers`, which asks for trailers.
+    /// True to write `TE: trailers`, by which the proxy accepts trailers.
     pub accepts_trailers: bool,
     /// The protocol to switch to, if the client's wish is passed on.
     pub upgrade: Option<FieldValue<'a>>,
-    /// A line that is added whatever else is said, with the CRLF in front of it; or nothing.
+    /// A line that is always added, preceded by CRLF; or empty.
     pub(crate) last: &'a [u8],
 }
 
@@ -89,7 +89,7 @@ pub fn write_request(
     write_changed_request(buffer, request, table, rewrite, &changes, out);
 }
 
-/// The same with other changes in the place of the operations.
+/// Writes the head with `changes` instead of the route's operations.
 #[inline]
 pub(crate) fn write_changed_request<C: Changes>(
     buffer: &[u8],

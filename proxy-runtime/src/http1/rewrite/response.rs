@@ -16,7 +16,7 @@ pub enum OutgoingConnection<'a> {
     Default,
     /// The connection closes after this response.
     Close,
-    /// The connection stays open, which an HTTP/1.0 client must be told.
+    /// The connection stays open; an HTTP/1.0 client needs a field for that.
     KeepAlive,
     /// The connection becomes a tunnel of this protocol.
     Upgrade(FieldValue<'a>),
@@ -117,8 +117,7 @@ pub fn write_response(
     out.extend_from_slice(END);
 }
 
-/// The fields of a response that are sent on to a client that gets them in `http` types, but for what the operations
-/// change.
+/// Returns the fields of a response that are forwarded in `http` types, before the operations.
 pub(crate) fn kept_fields<'a>(
     buffer: &'a [u8],
     response: &RawResponse,

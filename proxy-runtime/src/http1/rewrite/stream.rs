@@ -27,7 +27,7 @@ pub(crate) struct StreamRequest<'a> {
     pub(crate) operations: &'a [FieldOperation<'a>],
     /// True to write `TE: trailers`.
     pub(crate) accepts_trailers: bool,
-    /// A line that is added whatever else is said, with the CRLF in front of it; or nothing.
+    /// A line that is always added, preceded by CRLF; or empty.
     pub(crate) last: &'a [u8],
 }
 
