@@ -58,7 +58,7 @@ pub(crate) enum Nowhere {
     NoCluster,
     /// The request belongs to none of the route's partitions.
     NoPartition(KeyRejection),
-    /// A filter panicked when it was asked for the cluster.
+    /// A filter panicked while it chose the cluster.
     Failed,
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct TraceLink {
     state: String,
     /// True if the `tracestate` of the request belongs to no valid trace.
     drops_state: bool,
-    /// The same moment on both clocks.
+    /// The same instant on both clocks, to convert one into the other.
     clocks: (SystemTime, Instant),
 }
 

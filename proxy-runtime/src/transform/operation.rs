@@ -16,7 +16,8 @@ const FEW_OPERATIONS: usize = 24;
 pub(crate) enum RequestOperation {
     Remove(FieldName),
     Write(FieldName, HeaderValue, SetOrAppend),
-    /// A part of where the request came from. What is not known and to be set is removed: it is not to be believed.
+    /// Writes a part of the request's origin. An unknown part is removed instead: the client's value cannot be
+    /// trusted.
     Tell(FieldName, XForwardedPart, SetOrAppend),
     /// The value of this number that the plan computes for a request.
     Computed(FieldName, usize, SetOrAppend),
@@ -68,7 +69,7 @@ impl ResponseOperation {
         }
     }
 
-    /// Takes away what the route takes away from responses of this status, and adds nothing.
+    /// Applies the removals of the route for a response with this status, and adds nothing.
     #[cfg(all(feature = "http2", feature = "server"))]
     pub(crate) fn apply_removal(&self, status: StatusCode, fields: &mut HeaderMap) {
         if self.removal(status).is_some() {
@@ -100,8 +101,8 @@ impl RequestOperation {
         }
     }
 
-    /// The operation for a request for which the plan computed `values`, and of which `part` tells the parts of where
-    /// it came from, as far as they are known.
+    /// Returns the operation for one request. The plan has computed `values`; `part` returns the known parts of the
+    /// request's origin.
     #[inline]
     pub(super) fn for_request<'o, 'p: 'o>(
         &'o self,

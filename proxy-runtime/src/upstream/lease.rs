@@ -33,7 +33,7 @@ enum LeasedConnection {
     #[cfg(feature = "http2")]
     Http2 {
         shared: Arc<Http2Connection>,
-        /// The stream of the request, once its head is made.
+        /// The HTTP/2 stream of the request, once the head is written.
         stream: Option<Box<Http1Connection>>,
     },
 }
@@ -167,7 +167,7 @@ impl Lease {
         }
     }
 
-    /// Undoes [`prepare`](Self::prepare), for a head that is to be sent over another connection.
+    /// Undoes [`prepare`](Self::prepare), for a head that another connection sends.
     #[cold]
     pub(crate) fn restore(&self, head: &mut Vec<u8>) {
         if let LeasedConnection::Http1(Some(connection)) = &self.held

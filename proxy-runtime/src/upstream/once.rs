@@ -66,7 +66,7 @@ impl OwnRequest {
     }
 }
 
-/// A response, with at most so many bytes of the body as were asked for.
+/// A response, with the beginning of its body up to the requested length.
 #[cfg(feature = "http2")]
 #[derive(Debug)]
 pub(crate) struct OwnResponse {
@@ -77,7 +77,8 @@ pub(crate) struct OwnResponse {
 }
 
 impl Upstreams {
-    /// Opens a connection to an address of `cluster`, with TLS where the address wants it, and closes it. There is no timeout.
+    /// Opens a connection to an address of `cluster`, with TLS if the address is `https`, and closes it. There is
+    /// no timeout.
     ///
     /// Cancel-safe.
     pub(crate) async fn connect_once(

@@ -57,7 +57,7 @@ pub(super) struct TlsVariant {
 }
 
 impl TlsClient {
-    /// Trusts what the operating system trusts. Reads the system's certificates, once.
+    /// Trusts the certificates that the operating system trusts. Reads them once.
     ///
     /// # Errors
     ///
@@ -194,7 +194,7 @@ pub(super) fn server_name<'a>(address: &'a DestinationAddress, upstream: &'a Ups
 }
 
 impl TlsClientInner {
-    /// Returns the configuration for these settings, with what was `loaded` for the cluster.
+    /// Returns the configuration for these settings, with the certificates and keys `loaded` for the cluster.
     fn config(
         &self,
         settings: TlsVariant,

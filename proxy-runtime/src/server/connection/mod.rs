@@ -62,7 +62,7 @@ use crate::connection::{ClientCertificate, Registration};
 #[cfg(feature = "tls")]
 use crate::observe::targets;
 
-/// Shakes hands, and serves what was agreed on until the connection ends.
+/// Performs the TLS handshake, and serves the agreed protocol until the connection ends.
 ///
 /// Cancel safe: dropped, it closes the connection.
 #[cfg(feature = "tls")]

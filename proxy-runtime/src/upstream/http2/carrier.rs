@@ -1,4 +1,4 @@
-//! The task that reads and writes a connection of HTTP/2, and asks a silent destination for a sign of life.
+//! The task that reads and writes an HTTP/2 connection, and sends PING frames to a silent destination.
 
 use std::future::poll_fn;
 use std::io;
@@ -22,13 +22,13 @@ use tracing::debug;
 use crate::observe::targets;
 use crate::upstream::io::UpstreamIo;
 
-/// The time of silence after which a destination is asked for a sign of life while requests wait for it.
+/// The time of silence after which a destination gets a PING while requests wait for it.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// The time within which it has to give that sign.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Streams that are opened before the destination has said how many there may be: more could be rejected, and it takes
-/// no longer than the first response to know.
+/// Number of streams opened before the destination has announced its limit: more could be rejected, and the first
+/// response shows the limit soon.
 pub(super) const STREAMS_AT_FIRST: usize = 1;
 
 /// The settings of a destination, as far as they matter here.
@@ -70,7 +70,7 @@ pub(super) struct Signs {
     handed_over: Mutex<Vec<Waker>>,
     /// The last write to the socket did not end.
     is_blocked: AtomicBool,
-    /// Set when something is read, cleared when it is asked.
+    /// Set by each read, cleared when it is checked.
     has_read: AtomicBool,
     /// Set when the first frame was read, which are the destination's settings (RFC 9113 section 3.4).
     has_settings: AtomicBool,
@@ -99,7 +99,7 @@ impl Signs {
         self.has_ended.load(Ordering::Relaxed)
     }
 
-    /// Has the task read what the destination may have said meanwhile, such as that it takes no further request.
+    /// Makes the task read, so that a limit or GOAWAY that has arrived is known.
     pub(super) async fn look(&self) {
         let mut looked = pin!(self.has_looked.notified());
         looked.as_mut().enable();
@@ -121,7 +121,7 @@ impl Signs {
         self.closed_in.load(Ordering::Acquire) == turn
     }
 
-    /// Ends a turn, in which everything was read first, and then written what could be.
+    /// Ends a turn of the task, in which it first read everything and then wrote as much as possible.
     fn end_turn(&self, allows_streams: bool) {
         let turn = self.turns.load(Ordering::Relaxed) + 1;
         if allows_streams {
@@ -144,7 +144,7 @@ impl Signs {
     }
 }
 
-/// Reads and writes until the connection has ended, and tells of what the destination says of it.
+/// Reads and writes until the connection has ended, and publishes the destination's settings.
 ///
 /// Dropped, it closes the connection.
 pub(super) async fn carry(
@@ -268,12 +268,12 @@ impl KeepAlive {
     }
 }
 
-/// A socket of which is known whether something came, and whether the first frame did.
+/// A socket that records whether bytes, and the first frame, have arrived.
 #[derive(Debug)]
 pub(super) struct Heard {
     io: UpstreamIo,
     signs: Arc<Signs>,
-    /// Until all of it was read.
+    /// The parser of the first frame, until that is complete.
     first: Option<FirstFrame>,
 }
 

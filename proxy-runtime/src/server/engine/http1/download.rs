@@ -377,7 +377,7 @@ impl Http1Download {
         }
     }
 
-    /// Ends a body that was put into chunks here.
+    /// Ends a body that this proxy put into chunks.
     fn end_chunks(&self, output: &mut Vec<u8>) {
         match &self.trailers {
             None => output.extend_from_slice(LAST_CHUNK),
