@@ -1,4 +1,4 @@
-//! Panics of code of the program become values: they end one probe or one request, not what runs it.
+//! Containment of panics in the program's code: a panic ends one probe or request, not the task that runs it.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};

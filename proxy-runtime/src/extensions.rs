@@ -18,9 +18,9 @@ use crate::policy::{Around, PolicySource, RoutePolicies};
 pub(crate) struct Extensions {
     filters: BTreeMap<Arc<str>, Arc<dyn Filter>>,
     layers: BTreeMap<Arc<str>, Arc<BoxLayer>>,
-    /// Makes filters of the program's own transforms, by their keys.
+    /// The program's own transforms: functions that create filters, by key.
     transforms: BTreeMap<Arc<str>, Arc<MakeTransform>>,
-    /// Makes filters for routes that name none.
+    /// Functions that create filters for all routes.
     hooks: Vec<Arc<RouteHook>>,
     policies: Option<Arc<dyn PolicySource>>,
     /// The innermost service, inside all layers; present if there are layers or policies.
@@ -31,7 +31,7 @@ pub(crate) struct Extensions {
 pub(crate) type MakeTransform =
     dyn Fn(&TransformConfig) -> Result<Arc<dyn Filter>, String> + Send + Sync;
 
-/// Makes filters for a route.
+/// Creates filters for a route.
 pub(crate) type RouteHook = dyn Fn(&Route) -> Vec<Arc<dyn Filter>> + Send + Sync;
 
 /// The policies, filters and layers of one route. There is at least one.
@@ -69,7 +69,7 @@ impl Extensions {
         self.hooks.push(hook);
     }
 
-    /// The keys of the program's transforms, with what makes them.
+    /// Returns the keys of the program's transforms, with the functions that create their filters.
     pub(crate) fn transforms(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<MakeTransform>)> {
         self.transforms.iter()
     }
@@ -224,7 +224,7 @@ impl Extensions {
     }
 }
 
-/// Makes the filter of an entry. A panic is an error of the entry.
+/// Creates the filter of an entry. A panic is an error of the entry.
 pub(crate) fn make_filter(
     make: &MakeTransform,
     entry: &TransformConfig,

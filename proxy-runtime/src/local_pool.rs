@@ -38,9 +38,9 @@ impl<T, const MOST: usize> LocalPool<T, MOST> {
     }
 }
 
-/// The spare values of a thread.
+/// The pool of a thread.
 pub(crate) trait Recycle<T> {
-    /// A value that the thread kept, if it has one.
+    /// Takes a value from the pool, if there is one.
     fn acquire(&'static self) -> Option<T>;
 
     /// Keeps a value for the next one who needs it, unless there are enough, or the thread ends.

@@ -37,7 +37,7 @@ use crate::observe::{LOG_PAUSE, targets};
 use crate::response::ProxyBody;
 use crate::transform::apply_to_own_response;
 
-/// Makes the policies of routes.
+/// Creates the policies of routes.
 pub trait PolicySource: Send + Sync + 'static {
     /// Returns the policies of each route of a configuration, in the order of the routes. State of a
     /// policy that is the same as in the configuration before should be kept.

@@ -12,13 +12,14 @@ use pin_project_lite::pin_project;
 
 use crate::local_pool::LocalPool;
 
-/// Blocks for each kind of future that a thread keeps; as many as requests are under way at a time on a busy one.
+/// Maximum number of unused blocks of each kind per thread: the number of concurrent requests on a busy thread.
 const MOST: usize = 128;
 
-/// Bytes of a block that is worth keeping: a thread keeps no more than half a MiB for each kind.
+/// The largest block that is kept, in bytes: a thread keeps at most half a MiB of each kind.
 const LARGEST: usize = 4 * 1024;
 
-/// A future in a block that is lent by the thread that makes it, and kept by the one on which it ends.
+/// A future in a pooled block. The block comes from the pool of the thread that creates it, and goes to the pool of
+/// the thread on which it ends.
 pub(crate) struct PooledFuture<T>(Option<Pin<Box<dyn PooledSlot<T>>>>);
 
 /// The place of a future of one kind.
@@ -36,7 +37,7 @@ pin_project! {
     }
 }
 
-/// The spare blocks of one kind.
+/// The unused blocks of one kind.
 type FreeBlocks<F> = LocalPool<Pin<Box<BlockSlot<F>>>, MOST>;
 
 thread_local! {
@@ -64,7 +65,7 @@ impl<T> PooledFuture<T> {
     }
 }
 
-/// The spare blocks for futures of a type, if there have been any.
+/// Returns the unused blocks for futures of a type, if there are any.
 fn spare_of<F: 'static>(spare: &[(TypeId, Box<dyn Any>)]) -> Option<&FreeBlocks<F>> {
     let kind = TypeId::of::<F>();
     let (_, of_kind) = spare.iter().find(|(of, _)| *of == kind)?;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use proxy_model::compiled::DestinationIndex;
 
-/// The most attempts to get a first connection, and then the most to have a request answered, connections that cannot
-/// be opened included: one over an idle connection, one over a new connection to the same destination, and one to
-/// another.
+/// Maximum number of attempts to get a first connection, and then the maximum to get a response, failed connections
+/// included: one over an idle connection, one over a new connection to the same destination, and one to another
+/// destination.
 pub(crate) const MOST_ATTEMPTS: u8 = 3;
 
 /// The connection of an attempt.
@@ -25,7 +25,7 @@ pub(crate) enum Over {
 pub(crate) enum Sent {
     /// No byte was sent.
     Nothing,
-    /// Some of it, or all. Also what TLS has taken without telling whether it was sent.
+    /// Some or all bytes of the request, including bytes that TLS has accepted and perhaps not sent.
     Something,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Came {
     Nothing,
     /// The destination's word that it has not looked at the request (RFC 9113 section 8.7).
     Unprocessed,
-    /// Part of a response, or something else that is not a closed connection.
+    /// A part of a response, or an error other than a closed connection.
     #[cfg_attr(
         not(any(feature = "http2", test)),
         expect(dead_code, reason = "HTTP/2 tells what was processed")
@@ -67,7 +67,7 @@ pub(crate) enum RetryDecision {
     Other,
 }
 
-/// The attempts so far, to get a first connection or to have a request answered over it and others.
+/// The attempts so far, first for a connection, then for a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempts {
     /// All of them, the current one included.

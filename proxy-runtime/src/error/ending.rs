@@ -1,8 +1,9 @@
 //! The cause for which the server drops requests that are in progress.
 //!
-//! A request that is dropped in the middle counts as cancelled: nearly always its client has gone. A server drops requests
-//! for other reasons, too, which only it knows, while those that count are behind the types of a tower service. And who
-//! carries a tunnel knows why it ends, while the server logs that when the client's connection is dropped.
+//! A request that is dropped in the middle counts as cancelled: nearly always its client has disconnected. A server
+//! drops requests for other reasons, too, which only it knows, while those that count are behind the types of a
+//! tower service. And who carries a tunnel knows why it ends, while the server logs that when the client's
+//! connection is dropped.
 
 use std::cell::Cell;
 
@@ -61,7 +62,7 @@ impl Drop for Dropping {
 }
 
 impl Cause {
-    /// The cause of the end of a request that is dropped now: its client has gone, unless the server has
+    /// Returns the cause for a request that is dropped now: its client has disconnected, unless the server has set
     /// [another reason](Dropping).
     pub(crate) fn of_drop() -> Self {
         ENDING.get().cause

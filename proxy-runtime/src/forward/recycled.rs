@@ -18,7 +18,7 @@ use crate::http1::Field;
 use crate::local_pool::LocalPool;
 use crate::response::ExchangeInfo;
 
-/// Maps of each kind that a thread keeps; as many as requests are under way at a time on a busy one.
+/// Maximum number of unused maps of each kind per thread: the number of concurrent requests on a busy thread.
 const MOST: usize = 128;
 
 /// Fields of a map that is worth keeping.
@@ -47,7 +47,7 @@ thread_local! {
     static SPARE: [HeadParts; 3] = const { [HeadParts::new(), HeadParts::new(), HeadParts::new()] };
 }
 
-/// What heads of one kind are made of.
+/// The recycled maps of one kind of head.
 struct HeadParts {
     /// Maps that keep their names; the values are empty.
     fields: LocalPool<HeaderMap, MOST>,
@@ -103,7 +103,7 @@ enum Filled {
     All,
     /// The map had the first ones of the needed names.
     Names,
-    /// They are others.
+    /// The map had other names.
     Other,
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn extensions(kind: Kind) -> Extensions {
     spare.ok().flatten().unwrap_or_default()
 }
 
-/// Keeps the maps of a head that nobody needs any more. The values that are in them are dropped.
+/// Keeps the maps of a finished head. Their values are dropped.
 pub(crate) fn release(kind: Kind, mut fields: HeaderMap, mut extensions: Extensions) {
     // With these, programs' values are dropped, which may want a map themselves.
     empty_fields(&mut fields);
@@ -194,7 +194,7 @@ fn empty_fields(fields: &mut HeaderMap) {
     }
 }
 
-/// Leaves the block of what each head has, if there is nothing else.
+/// Resets the extensions to the placeholder, if they hold nothing else.
 fn empty_extensions(kind: Kind, extensions: &mut Extensions) {
     let context = extensions.get::<RouteContext>();
     let is_kept = match (kind, extensions.len(), context) {

@@ -12,7 +12,7 @@ use crate::proxy::ProxyService;
 use crate::response::LayerAttempts;
 use crate::state::Generation;
 
-/// The route that a request goes through layers of, among the request's extensions.
+/// The route of a request that passes through layers, in the request's extensions.
 #[derive(Clone)]
 pub struct RouteContext(Option<Context>);
 
@@ -73,10 +73,10 @@ impl RouteContext {
         metadata.get(key).map(String::as_str)
     }
 
-    /// Has the request go to another cluster of the configuration than those of the route, which is
-    /// YARP's `ReassignProxyRequest`. It counts from the next call of the inner service on.
+    /// Sends the request to another cluster of the configuration, like YARP's `ReassignProxyRequest`. Takes effect
+    /// with the next call of the inner service.
     ///
-    /// Returns false if there is no such cluster; the request goes where it would have gone.
+    /// Returns false if there is no such cluster; then nothing changes.
     ///
     /// ```
     /// use proxy_model::ClusterId;

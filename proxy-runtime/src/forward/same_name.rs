@@ -1,4 +1,4 @@
-//! Names of fields, as they are received and as they are kept.
+//! Comparison of received field names with stored ones.
 
 /// Returns true if `received` equals `name`, which is in lower case, ignoring case.
 ///

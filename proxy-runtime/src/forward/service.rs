@@ -53,7 +53,7 @@ impl ProxyService {
     }
 }
 
-/// The response to come. Dropped, it cancels the request at the destination.
+/// The future of a response. Dropping it cancels the request at the destination.
 #[must_use = "futures do nothing unless polled"]
 pub struct ResponseFuture(ServiceState);
 

@@ -33,7 +33,8 @@ pub(crate) struct TypedRequest<'a> {
     pub(crate) remote: Option<FieldValue<'a>>,
 }
 
-/// Whether `Connection` names a field that is there and would be sent on otherwise (RFC 9110 section 7.6.1).
+/// Returns true if `Connection` names a field that is present and would otherwise be forwarded (RFC 9110 section
+/// 7.6.1).
 fn takes_along(fields: &HeaderMap) -> bool {
     let mut lines = fields.get_all(CONNECTION).iter();
     lines.any(|line| {
@@ -45,7 +46,7 @@ fn takes_along(fields: &HeaderMap) -> bool {
     })
 }
 
-/// The fields but for those that `Connection` names.
+/// Returns the fields without those that `Connection` names.
 #[cold]
 fn without_named(fields: &HeaderMap) -> HeaderMap {
     let mut fields = fields.clone();
@@ -69,7 +70,7 @@ pub(crate) fn framing(head: &HttpHead<'_>, kind: BodyKind) -> Framing {
     }
 }
 
-/// The target as it was received; `None` if it is none of HTTP/1.1.
+/// Returns the target as received. `None` if it has no form of HTTP/1.1.
 pub(crate) fn target<'a>(head: &'a HttpHead<'_>) -> Option<OutgoingTarget<'a>> {
     OutgoingTarget::new(head.path().as_bytes(), head.query().map(str::as_bytes))
 }

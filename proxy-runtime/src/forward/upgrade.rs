@@ -114,7 +114,7 @@ impl Upgrade {
 }
 
 impl Wish {
-    /// Whether it is a WebSocket.
+    /// Returns true if it is a WebSocket.
     pub(crate) fn is_websocket(&self) -> bool {
         match self {
             Self::Upgrade(protocol) => protocol.as_bytes().eq_ignore_ascii_case(b"websocket"),

@@ -85,8 +85,8 @@ fn is_hop_by_hop(name: &HeaderName) -> bool {
     ClassSet::HOP_BY_HOP.contains(classify(name.as_str().as_bytes()))
 }
 
-/// Removes the fields that `Connection` names and may name, but for those that concern one connection by their names,
-/// which are for the caller to remove or to keep.
+/// Removes the fields that `Connection` names, except fields that always concern one connection, which the caller
+/// removes or keeps.
 pub(crate) fn strip_named(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
         for name in named_by_connection(headers) {
@@ -168,7 +168,7 @@ pub(crate) fn drop_pointless_length(status: StatusCode, headers: &mut HeaderMap)
     }
 }
 
-/// A `Content-Length`: digits and nothing else.
+/// Parses a `Content-Length`, which must be digits only.
 pub(crate) fn parse_length(value: &HeaderValue) -> Option<u64> {
     let text = value.to_str().ok()?;
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -221,10 +221,10 @@ pub(crate) fn strip_for_http2(headers: &mut HeaderMap) {
 #[cfg(feature = "http2")]
 pub(crate) const MOST_SHARED: usize = 1024;
 
-/// Gives each value of a long head memory of its own.
+/// Copies each value of a long head into its own memory.
 ///
-/// What sends heads keeps values for as long as their connection lives, to send them again by a number (RFC 7541
-/// section 2.3.2), and with a value all of the memory that it shares: for an idle connection that would be megabytes.
+/// An HPACK encoder keeps values as long as its connection lives (RFC 7541 section 2.3.2), and with a value all
+/// memory that it shares: for an idle connection that would be megabytes.
 #[cfg(feature = "http2")]
 #[cold]
 pub(crate) fn take_apart(headers: &mut HeaderMap) {

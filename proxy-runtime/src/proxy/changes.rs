@@ -17,7 +17,7 @@ pub enum ClusterChange {
     Added(ClusterId),
     /// Its configuration changed, such as a setting or a destination.
     Changed(ClusterId),
-    /// The cluster is gone.
+    /// The cluster was removed.
     Removed(ClusterId),
 }
 

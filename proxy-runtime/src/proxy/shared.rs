@@ -26,7 +26,7 @@ use crate::transform::LoopGuard;
 use crate::upstream::OwnCredentials;
 use crate::upstream::{Unresolved, UpstreamOptions, Upstreams};
 
-/// Maximum of problems per configuration that are logged one by one.
+/// Maximum number of problems per configuration that are logged one by one.
 const WARNINGS: usize = 20;
 
 /// The time for which an observed problem is shown.

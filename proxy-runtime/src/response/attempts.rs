@@ -8,7 +8,7 @@ use crate::exchange::Count;
 use crate::response::{ExchangeInfo, OpenRecorder};
 use crate::trace::TraceLink;
 
-/// What became of the attempts that layers made to have one request answered.
+/// The attempts of layers to get a response for one request.
 pub(crate) struct LayerAttempts {
     route: RouteId,
     seen: Mutex<SeenAttempt>,
@@ -82,7 +82,7 @@ impl LayerAttempts {
         self.lock().is_begun = true;
     }
 
-    /// An attempt becomes a tunnel.
+    /// Records that an attempt has become a tunnel.
     pub(crate) fn begin_tunnel(&self) {
         // What was there may end a request, which looks in here: not while this is locked.
         let before = std::mem::replace(&mut self.lock().tunnel, TunnelState::Open);

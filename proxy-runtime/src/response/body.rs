@@ -1,4 +1,5 @@
-//! The end of a response of the tower service: whoever serves the client polls it, and by dropping it closes the accounts.
+//! The body of a response of the tower service: the program polls it, and its end, or dropping it, finishes the
+//! request's metrics.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -47,7 +48,7 @@ enum BodySource {
 pub struct BodyEnd {
     /// Bytes that were handed to the client's connection, without trailers and framing.
     pub bytes: u64,
-    /// What went wrong; `None` after the whole body.
+    /// The error; `None` after the whole body.
     pub error: Option<ForwardErrorKind>,
 }
 
@@ -72,7 +73,7 @@ impl ProxyBody {
         Self::from_source(BodySource::Text(text))
     }
 
-    /// The text of a body that is one; of others, nothing.
+    /// Takes the text of a local reply. Empty for other bodies.
     pub(crate) fn take_text(&mut self) -> Bytes {
         match std::mem::replace(&mut self.source, BodySource::Empty) {
             BodySource::Text(text) => text,
@@ -257,7 +258,7 @@ fn kind_of(error: &(dyn StdError + 'static)) -> ForwardErrorKind {
 }
 
 impl BodyError {
-    /// What went wrong.
+    /// Returns the kind of error.
     pub fn kind(&self) -> ForwardErrorKind {
         self.kind
     }

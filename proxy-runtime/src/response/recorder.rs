@@ -86,14 +86,14 @@ impl RequestMetrics for Owned {
 /// The relation of a recorder to layers.
 enum Layers {
     None,
-    /// It is of a request that goes through layers, and may end together with an attempt.
+    /// A recorder of a request that passes layers, and may end together with an attempt.
     Around {
         attempts: Arc<LayerAttempts>,
         attempt: Option<(OpenRecorder, Option<ForwardErrorKind>)>,
-        /// Whether the error that it ends with was counted with an attempt.
+        /// True if its final error was counted with an attempt.
         is_counted: bool,
     },
-    /// It is of an attempt of a layer to have a request answered.
+    /// A recorder of a layer's attempt to get a response.
     Attempt {
         of: Arc<LayerAttempts>,
     },
@@ -158,7 +158,7 @@ impl ExchangeRecorder {
         self.request_metrics.route = Some((id.clone(), Arc::clone(metrics)));
     }
 
-    /// The request goes through layers.
+    /// Records that the request passes layers.
     pub(crate) fn layered(&mut self, attempts: &Arc<LayerAttempts>) {
         if let Some(trace) = self.count.trace() {
             attempts.note_trace(trace.link());

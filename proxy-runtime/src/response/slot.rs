@@ -12,7 +12,7 @@ use crate::head::{HeldValues, put_in_place};
 use crate::local_pool::{LocalPool, Recycle};
 use crate::response::ExchangeInfo;
 
-/// The number of empty slots that a thread keeps; as many as requests are under way at a time on a busy one.
+/// Maximum number of unused slots per thread: the number of concurrent requests on a busy thread.
 const MOST: usize = 128;
 
 thread_local! {
@@ -50,7 +50,7 @@ impl ResponseSlot {
         SPARE.acquire().unwrap_or_default()
     }
 
-    /// Keeps the memory of a slot that nobody else has.
+    /// Keeps the memory of a slot that has no other owner.
     pub(super) fn release(mut slot: Arc<Self>) {
         if let Some(own) = Arc::get_mut(&mut slot) {
             *own = Self::default();
@@ -112,7 +112,7 @@ impl ResponseSlot {
         self.0.lock().due.take()
     }
 
-    /// Gives the body of the response values to hold.
+    /// Adds values that the body of the response holds until it ends.
     pub(crate) fn hold(&self, held: HeldValues) {
         self.0.lock().held = held;
     }
@@ -124,7 +124,7 @@ impl ResponseSlot {
         Some((head, content.length, std::mem::take(&mut content.held)))
     }
 
-    /// Takes what there is of the body.
+    /// Takes the data of the body that is in the slot.
     pub(super) fn take_rest(&self) -> Taken {
         let mut content = self.0.lock();
         Taken {

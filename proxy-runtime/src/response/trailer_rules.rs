@@ -24,7 +24,7 @@ impl TrailerRules {
         self.0.is_some()
     }
 
-    /// Makes of the destination's trailers those that the client gets. Empty ones are none.
+    /// Converts the destination's trailers to the client's. Removes an empty section.
     pub(crate) fn apply(&self, trailers: &mut HeaderMap) {
         headers::strip_trailers(trailers);
         if let Some((plan, status)) = &self.0 {

@@ -20,7 +20,7 @@ pub(crate) struct Origin<'a> {
 }
 
 impl<'a> Origin<'a> {
-    /// The origin of the request with this head, which came over `connection`.
+    /// Returns the origin of the request with this head, which arrived over `connection`.
     pub(crate) fn new<H: RequestHead>(head: &'a H, connection: ConnectionInfo) -> Self {
         Self {
             connection,
@@ -67,7 +67,7 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// The parts of where a request came from, as a head is written from its bytes.
+/// The parts of a request's origin, for a head that is written from bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OriginParts<'a> {
     /// The client's address, without port.

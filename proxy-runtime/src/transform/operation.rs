@@ -51,7 +51,7 @@ impl ResponseOperation {
 }
 
 impl ResponseOperation {
-    /// Makes the change to fields in `http` types, if it is one for this status.
+    /// Applies the change to fields in `http` types, if it applies to this status.
     pub(crate) fn apply(&self, status: StatusCode, fields: &mut HeaderMap) {
         if !self.condition.holds(status) {
             return;
@@ -128,7 +128,7 @@ impl RequestOperation {
     }
 }
 
-/// The classes of names whose lines `operations` leave out; `None` if one leaves out what one before it writes.
+/// Returns the classes of names whose lines `operations` remove. `None` if one removes what an earlier one writes.
 pub(super) fn removed_by(operations: &[RequestOperation]) -> Option<ClassSet> {
     let mut removed = ClassSet::EMPTY;
     for (number, operation) in operations.iter().enumerate() {
@@ -213,8 +213,8 @@ pub(super) fn response_operation(transform: &ResponseTransform) -> Option<Respon
     })
 }
 
-/// The name of a field that is the route's to change. The others are the connection's; a configuration that names one
-/// gets a warning that it has no effect.
+/// Returns the name of a field that a route may change. Fields of the connection are excluded; a configuration that
+/// names one gets a warning.
 pub(super) fn changeable(name: &HeaderName) -> Option<FieldName> {
     let name = FieldName::new(name.as_str())?;
     (!FieldOperation::PROTECTED.contains(name.class())).then_some(name)

@@ -45,7 +45,7 @@ struct State {
 /// The bytes of each file, for detecting changes. `None`: the file cannot be read.
 type Contents = Vec<Option<Vec<u8>>>;
 
-/// Certificates that were read, and the configurations made of them.
+/// Certificates that were read, and the configurations made from them.
 pub(super) struct Loaded {
     /// The client certificate. `None`: none is presented.
     pub(super) client: Option<Arc<dyn ResolvesClientCert>>,

@@ -142,8 +142,8 @@ impl Lease {
         }
     }
 
-    /// Prepares it for a request with this head of HTTP/1.1. Over HTTP/2 the head becomes that of a stream, and the
-    /// text is written for it all the same.
+    /// Prepares the connection for a request with this HTTP/1.1 head. Over HTTP/2 it is converted to the head of a
+    /// stream.
     ///
     /// # Errors
     ///

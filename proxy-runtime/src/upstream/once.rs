@@ -1,4 +1,4 @@
-//! One request over a connection of its own.
+//! Single requests over their own connections.
 
 use std::future::poll_fn;
 #[cfg(feature = "http2")]
@@ -135,8 +135,8 @@ impl Upstreams {
         })
     }
 
-    /// Sends one request of `cluster` over a connection of its own, which no pool counts, and gives the status of the answer. The
-    /// connection is closed without reading more. There is no timeout.
+    /// Sends one request of `cluster` over a connection of its own, which no pool counts, and returns the status of
+    /// the response. The connection is closed without reading more. There is no timeout.
     ///
     /// Cancel-safe: dropped, it closes the connection.
     pub(crate) async fn send_once(
@@ -158,7 +158,7 @@ impl Upstreams {
     }
 }
 
-/// A connection for a request that no pool counts, and the request as it is sent over it.
+/// Creates a connection that no pool counts, and puts the request into the form for it.
 async fn prepared(
     opened: Opened,
     mut request: OwnRequest,

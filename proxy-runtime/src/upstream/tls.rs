@@ -80,7 +80,7 @@ impl TlsClient {
         Ok(Self::with_verifier(provider, verifier))
     }
 
-    /// Trusts what `verifier` accepts.
+    /// Trusts the certificates that `verifier` accepts.
     pub fn with_verifier(
         provider: Arc<CryptoProvider>,
         verifier: Arc<dyn ServerCertVerifier>,
@@ -101,7 +101,7 @@ impl TlsClient {
         Some(self.inner.credentials.of(files, &self.inner.provider))
     }
 
-    /// Reads the certificates of all clusters apart from the caller's thread. They stay read while the result is kept.
+    /// Reads the certificates of all clusters on another thread. They stay loaded while the result is kept.
     pub(crate) async fn read_ahead(&self, snapshot: &Arc<Snapshot>) -> Vec<Arc<Credentials>> {
         let mut clusters = snapshot.clusters().iter();
         if !clusters.any(|cluster| cluster.upstream().tls_files().is_some()) {
@@ -155,7 +155,7 @@ impl TlsClient {
         self.inner.config(settings, &loaded.configs, Some(&loaded))
     }
 
-    /// Makes TLS of a TCP connection.
+    /// Performs the TLS handshake on a TCP connection.
     pub(super) async fn handshake(
         &self,
         config: Arc<ClientConfig>,

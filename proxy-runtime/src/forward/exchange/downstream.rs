@@ -180,7 +180,7 @@ pub(crate) trait Downstream: Headed {
     /// connection may be read to detect that.
     async fn unless_gone<F: Future>(&mut self, is_watched: bool, work: F) -> Option<F::Output>;
 
-    /// Ready at `due`; until then the task is woken in time.
+    /// Ready at `due`. Before that, the task is woken at `due`.
     fn poll_due(&mut self, cx: &mut Context<'_>, due: Instant) -> Poll<()>;
 
     /// Ready when the client has disconnected, or does not read fast enough, with the cause. Must be polled while

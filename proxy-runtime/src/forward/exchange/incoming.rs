@@ -35,7 +35,7 @@ impl Incoming {
         Self::of(response, Http1Body::read(), content, rules)
     }
 
-    /// The body behind a head. `table` is that of the head, or any other one.
+    /// Creates the body after a head. `table` is that of the head, or any other one.
     pub(crate) fn behind(
         response: &RawResponse,
         table: PooledTable,

@@ -29,7 +29,7 @@ impl FieldName {
         self.class
     }
 
-    /// The name, as it is written.
+    /// Returns the name in the case in which it is written.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.prefix[2..self.prefix.len() - 2]

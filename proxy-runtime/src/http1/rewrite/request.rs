@@ -1,4 +1,4 @@
-//! Requests as they are sent to a destination.
+//! Writes requests for a destination.
 
 use super::fields::{Choice, Copied, copy_fields, first_line, write_length};
 use super::operation::{Changes, FieldOperation, FieldValue, Removed};
@@ -146,8 +146,8 @@ pub(crate) fn write_changed_request<C: Changes>(
     out.extend_from_slice(END);
 }
 
-/// Returns true if request line and `Host`, the first field, are already as they would be written, so that they are
-/// copied together with the rest.
+/// Returns true if the request line and `Host`, the first field, need no change, so that they are copied together
+/// with the rest.
 #[inline]
 fn begins_as_written(
     buffer: &[u8],
@@ -173,7 +173,7 @@ fn begins_as_written(
         && buffer[value.end() as usize] == b'\r'
 }
 
-/// Method and target, without the space behind them.
+/// Writes method and target, without the space after them.
 #[inline]
 fn write_request_line(
     buffer: &[u8],

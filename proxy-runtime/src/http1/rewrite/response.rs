@@ -1,4 +1,4 @@
-//! Responses as they are sent to a client.
+//! Writes responses for a client.
 
 use super::fields::{Choice, Copied, copy_fields, first_line, write_length};
 use super::operation::{Changes, FieldOperation, FieldValue, Removed};
@@ -39,7 +39,7 @@ pub struct ResponseRewrite<'a> {
 }
 
 impl ResponseRewrite<'_> {
-    /// Sends it on with nothing changed but what concerns the connection; the body is framed as it was received.
+    /// Creates a rewrite that changes only the fields of the connection. The body keeps its framing.
     #[inline]
     pub fn new(response: &RawResponse) -> Self {
         Self {
@@ -138,7 +138,7 @@ fn is_line_as_written(response: &RawResponse) -> bool {
     response.line.version == Version::Http11 && response.line.has_space
 }
 
-/// The line as it should have been.
+/// Writes a well-formed status line.
 #[cold]
 fn write_status_line(buffer: &[u8], response: &RawResponse, out: &mut Vec<u8>) {
     // Digits of the status stand behind the version in either case.

@@ -1,4 +1,4 @@
-//! Requests in `http` types, as they are sent to a destination.
+//! Writes requests in `http` types for a destination.
 
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderName};

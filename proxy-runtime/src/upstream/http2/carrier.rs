@@ -31,10 +31,10 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// response shows the limit soon.
 pub(super) const STREAMS_AT_FIRST: usize = 1;
 
-/// The settings of a destination, as far as they matter here.
+/// The settings of a destination that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DestinationSettings {
-    /// True once they have come. Until then the others are assumed.
+    /// True once they have arrived. Until then the other fields are assumptions.
     pub(super) are_known: bool,
     /// Streams that it allows.
     pub(super) max_streams: usize,
@@ -64,7 +64,7 @@ pub(super) struct Signs {
     pub(super) room: AtomicWaker,
     /// Turns of the task in which all streams were opened that were handed over before.
     turns: AtomicUsize,
-    /// The turn in which the destination's word came that it allows no stream. 0: it allows some.
+    /// The turn in which the destination announced that it allows no stream. 0: it allows some.
     closed_in: AtomicUsize,
     /// The requests that were handed over since the last of these turns.
     handed_over: Mutex<Vec<Waker>>,
@@ -116,7 +116,7 @@ impl Signs {
         self.turns.load(Ordering::Acquire) + 1
     }
 
-    /// Returns whether the destination's word that it allows no stream came before this turn opened any.
+    /// Returns true if the announcement that no stream is allowed arrived before this turn opened any.
     pub(super) fn is_closed_in(&self, turn: usize) -> bool {
         self.closed_in.load(Ordering::Acquire) == turn
     }
@@ -232,7 +232,7 @@ struct KeepAlive {
 }
 
 impl KeepAlive {
-    /// Ready when the destination has given no sign of life in time.
+    /// Ready when the destination has not responded to a PING in time.
     fn poll_lost(&mut self, signs: &Signs, cx: &mut Context<'_>) -> Poll<()> {
         let Some(pings) = &mut self.pings else {
             return Poll::Pending;
@@ -302,7 +302,7 @@ impl Heard {
     }
 }
 
-/// The first frame of a connection, as far as it was read.
+/// The part of a connection's first frame that was read.
 #[derive(Debug, Default)]
 struct FirstFrame {
     /// Bytes that were read.

@@ -75,7 +75,7 @@ impl StreamHead {
     }
 }
 
-/// Returns the request of a stream that a head in HTTP/1.1 becomes.
+/// Converts an HTTP/1.1 head to the request of a stream.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn stream_request(head: &[u8], is_tls: bool) -> Option<Request<()>> {
     Some(StreamHead::read(head, is_tls)?.request)
