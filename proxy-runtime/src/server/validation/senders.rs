@@ -72,7 +72,7 @@ fn settle_by_list(
     client.map(Box::new)
 }
 
-/// Removes these fields from an HTTP/2 head, and returns the client likewise.
+/// Removes these fields from an HTTP/2 head, and returns the reported client.
 #[cfg(feature = "http2")]
 #[inline]
 pub(crate) fn settle_map(
