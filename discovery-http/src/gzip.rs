@@ -31,7 +31,7 @@ pub(crate) fn decoded(body: &[u8], most: usize) -> Result<Bytes, TransportError>
         .take(limit)
         .read_to_end(&mut plain);
     if let Err(error) = read {
-        let message = "the answer says that it is gzip, and is not";
+        let message = "the response is declared as gzip but is not";
         let failed = TransportError::new(TransportErrorKind::Interrupted, message);
         return Err(failed.with_source(error));
     }

@@ -148,7 +148,7 @@ impl Discoverer for XdsDiscoverer {
             (None, _, None) => {
                 let rejected = view.rejected.as_deref().cloned().unwrap_or_default();
                 let message = format!(
-                    "nothing of what the control plane says can be served: {}",
+                    "no resource of the control plane can be served: {}",
                     shortened(&rejected.to_string().replace('\n', "; "), LONGEST_REASON)
                 );
                 Err(DiscoverError::transient(message).with_problems(rejected))

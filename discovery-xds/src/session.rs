@@ -80,7 +80,7 @@ impl Outgoing {
         };
         match sent {
             true => Ok(()),
-            false => Err("the control plane takes no requests".to_owned()),
+            false => Err("the control plane reads no requests".to_owned()),
         }
     }
 }
@@ -120,7 +120,7 @@ impl Session {
         loop {
             let begun = Instant::now();
             let error = self.one_stream(attempt).await;
-            tracing::warn!(target: "xds::client", error = %error, "the control plane is lost; what it said last serves on");
+            tracing::warn!(target: "xds::client", error = %error, "the control plane is lost; its last resources continue to serve");
             self.view.send_modify(|view| {
                 view.is_live = false;
                 view.error = Some(error);

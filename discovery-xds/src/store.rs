@@ -328,7 +328,8 @@ impl Store {
 fn closing(routes: &str, listener: &str) -> Problem {
     let (routes, listener) = (shortened(routes, 100), shortened(listener, 100));
     let message = format!(
-        "the listener `{listener}` says who may send to the routes `{routes}`, which cannot be honoured; their requests get 503"
+        "the listener `{listener}` restricts access to the routes `{routes}` in \
+         an unsupported way; their requests get 503"
     );
     let pointer = pointer_to("/route_configuration", &routes);
     Problem::error(pointer, "closed", message)

@@ -67,7 +67,7 @@ impl Variables {
                 let message = format!("`{known}` configures ASP.NET and is not read here");
                 problems.push(
                     Problem::warning("", "foreign_variable", message)
-                        .with_suggestion("say where to listen in `Listeners`")
+                        .with_suggestion("set the addresses in `Listeners`")
                         .with_origin(origin(name)),
                 );
                 continue;

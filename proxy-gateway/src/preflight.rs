@@ -55,7 +55,7 @@ pub(crate) fn files(settings: &Settings, origins: &Origins) -> Problems {
         let usable = discovery_core::check_directory(&path).and_then(|()| new_file_beside(&path));
         if let Err(error) = usable {
             let message = format!(
-                "what is discovered cannot be kept in {}, so a restart begins with nothing: {error}",
+                "discovered services cannot be stored in {}, so a restart begins without them: {error}",
                 path.display()
             );
             let pointer = pointer_to(&pointer_to("", section), "Persist");

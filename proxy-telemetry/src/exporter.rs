@@ -79,7 +79,7 @@ impl Exporter {
                             reason,
                             dropped,
                             left_out,
-                            "the collector did not take the spans of traces, which are dropped"
+                            "the collector did not accept spans, which are dropped"
                         );
                     }
                 }

@@ -53,7 +53,7 @@ impl ArmClient {
         loop {
             let closed = inner.gates.wait(call.class);
             if closed > policy.longest {
-                let message = "the resource manager wants no calls for a while";
+                let message = "the resource manager throttles calls";
                 return Err(ArmError::new(ArmErrorKind::Throttled, &call.name, message)
                     .with_retry_after(Some(closed)));
             }
@@ -64,7 +64,7 @@ impl ArmClient {
                 // The metadata service of a machine that has just started has no token yet, for example.
                 Err(error) if error.is_retriable() && tries < policy.tries => {
                     let (of, wait) = (policy.tries, policy.wait(tries));
-                    tracing::warn!(%error, tries, of, ?wait, "a token is asked for again");
+                    tracing::warn!(%error, tries, of, ?wait, "requesting a new token");
                     sleep(wait).await;
                     continue;
                 }
@@ -173,7 +173,7 @@ impl Inner {
     pub(super) fn same_origin(&self, call: &str, address: &str) -> Result<Url, ArmError> {
         let malformed = |message: String| ArmError::new(ArmErrorKind::Malformed, call, message);
         let url = self.endpoint.join(address).map_err(|error| {
-            malformed("the answer leads to what is no address".to_owned()).with_source(error)
+            malformed("the response refers to an invalid address".to_owned()).with_source(error)
         })?;
         if url.origin() == self.endpoint.origin() {
             return Ok(url);

@@ -42,7 +42,7 @@ pub struct Executor {
 #[non_exhaustive]
 pub enum ReconcileError {
     /// The current resources cannot be read.
-    #[error("what is there cannot be read")]
+    #[error("the resources cannot be read")]
     Read(#[source] ArmError),
 }
 

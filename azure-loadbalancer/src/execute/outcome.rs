@@ -69,7 +69,7 @@ pub enum ServiceError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// A write for the service failed.
-    #[error("a write came to nothing")]
+    #[error("a write failed")]
     Arm(#[source] Arc<ArmError>),
     /// The service was not complete after all rounds.
     #[error("not done: {what}{}", if source.is_some() {

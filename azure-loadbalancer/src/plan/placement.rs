@@ -193,7 +193,7 @@ fn waits_for(
         return None;
     }
     Some(format!(
-        "frontend {} on {} must let go of public address {} first",
+        "frontend {} on {} must release public address {} first",
         frontend.name,
         on.name,
         public_ip.name()

@@ -180,7 +180,8 @@ fn unheard(world: &ClusterState<'_>) -> impl Iterator<Item = Warning> {
     floating.map(|(node, service)| Warning {
         service: Some(service.clone()),
         what: format!(
-            "node {} answers at its own address only, and packets come to it for that of the load balancer; write {}: \"true\"",
+            "node {} responds at its own address only, but receives packets for that of the load \
+             balancer; write {}: \"true\"",
             node.name,
             annotations::keys::DISABLE_FLOATING_IP
         ),

@@ -283,7 +283,7 @@ const OF_KUBERNETES: [&str; 5] = [
     "vmType",
 ];
 /// The hint for a configuration that cannot be read.
-const SCHEMA_HINT: &str = "`azure-loadbalancer schema` prints what it may have";
+const SCHEMA_HINT: &str = "`azure-loadbalancer schema` prints its keys";
 /// The interval at which the configuration file is checked.
 const RELOOK: Duration = Duration::from_secs(1);
 

@@ -270,7 +270,7 @@ impl Resolution {
                 self.failures = self.failures.saturating_add(1);
                 self.due = Some(now + RETRY.limit(self.failures));
                 let message = match self.output {
-                    Some(_) => format!("the last destinations serve on: {message}"),
+                    Some(_) => format!("the last destinations continue to serve: {message}"),
                     None => format!("the destinations cannot be resolved: {message}"),
                 };
                 let problem = match self.output {

@@ -290,7 +290,7 @@ impl DestinationResolver for DnsResolver {
                     Problem::error(pointer, "unresolved_host", message)
                 } else {
                     let message = format!(
-                        "`{name}` cannot be resolved, its last addresses serve on: {reason}"
+                        "`{name}` cannot be resolved, its last addresses continue to serve: {reason}"
                     );
                     Problem::warning(pointer, "unresolved_host", message)
                 });

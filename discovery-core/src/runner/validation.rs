@@ -230,7 +230,7 @@ impl Verdict {
     /// Creates the verdict on a service that validators did not reach before the cycle ended.
     fn missing() -> Self {
         let message =
-            "there was no time to validate the service; it comes earlier in the next cycle";
+            "there was no time to validate the service; the next cycle validates it earlier";
         Self {
             problems: Problem::error("", "validator_timed_out", message).into(),
             answered: false,

@@ -54,7 +54,7 @@ impl Said {
     pub(super) fn into_problems(self) -> Problems {
         let mut problems = Problems::from(self.problems);
         if self.more > 0 {
-            let message = format!("{} more problems are not told", self.more);
+            let message = format!("{} more problems are not shown", self.more);
             problems.push(Problem::warning("", "too_many_problems", message));
         }
         problems

@@ -185,7 +185,8 @@ impl Keeper {
             return Ok(());
         }
         let service = self.wanted.service();
-        tracing::info!(target: TARGET, node = node.name, %service, "the agent has forgotten the service, and is told again");
+        tracing::info!(target: TARGET, node = node.name, %service, "the agent has forgotten the \
+            service; registering it again");
         self.say(Message::Announce).await.map(drop)
     }
 

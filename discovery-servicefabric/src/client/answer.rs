@@ -168,7 +168,7 @@ pub(super) fn decode<T: DeserializeOwned>(
     serde_json::from_slice(without_mark(body)).map_err(|error| {
         // The error may quote the body.
         let message = format!(
-            "the answer is not what a gateway says: {}",
+            "the response is not one of a gateway: {}",
             quoted(&error.to_string(), 200, token)
         );
         call.error(CallErrorKind::Malformed, message)

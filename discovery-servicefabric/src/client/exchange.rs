@@ -191,7 +191,7 @@ impl Shared {
             Ok(Err(error)) => Err(call
                 .error(CallErrorKind::Denied, "there is no token to send")
                 .with_source(error)),
-            Err(_) => Err(call.error(CallErrorKind::Denied, "no token came in time")),
+            Err(_) => Err(call.error(CallErrorKind::Denied, "no token was received in time")),
         }
     }
 }

@@ -289,9 +289,9 @@ fn stale_problem(memory: &Memory) -> Option<(Problem, StaleAnswer)> {
     let oldest = oldest?;
     let (age, error) = (age(oldest.at), &oldest.error);
     let message = match parts {
-        1 => format!("an answer that is {age} old stands in for a call that fails: {error}"),
+        1 => format!("a response that is {age} old replaces that of a failed call: {error}"),
         _ => format!(
-            "{parts} older answers stand in for calls that fail, the oldest {age} old: {error}"
+            "{parts} older responses replace those of failed calls, the oldest {age} old: {error}"
         ),
     };
     Some((Problem::warning("", "stale_answer", message), oldest))

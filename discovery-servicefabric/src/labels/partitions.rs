@@ -135,7 +135,7 @@ pub(super) fn keys(
             }
             (kind, ..) => {
                 let message =
-                    format!("the partition {id} of the kind {kind} does not say which keys it has");
+                    format!("the partition {id} of the kind {kind} has no keys in its description");
                 return Err(unreadable(message));
             }
         };

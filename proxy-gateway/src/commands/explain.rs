@@ -171,7 +171,7 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
             match &explanation.route {
                 None => writeln!(
                     out,
-                    "The server rejects it before any route is asked: {status}, {why}."
+                    "The server rejects it before routing: {status}, {why}."
                 )?,
                 Some(_) => writeln!(
                     out,

@@ -234,7 +234,7 @@ fn registry(section: &mut ObjectReader<'_, '_>, folder: &Path) -> Option<Registr
                     section,
                     "poll",
                     "conflict",
-                    "the registry is either polled or asked with a `wait`",
+                    "the registry is either polled or queried with a `wait`",
                 );
             }
             match url::Url::parse(&url) {

@@ -154,7 +154,7 @@ pub(super) async fn drive(
     let (services, failure) = match loaded {
         Ok(Ok(services)) => (services.unwrap_or_default(), None),
         Ok(Err(error)) => {
-            tracing::warn!(target: TARGET, %error, "what was served last cannot be read");
+            tracing::warn!(target: TARGET, %error, "the stored resources cannot be read");
             (Vec::new(), Some(error.to_string().into()))
         }
         Err(_) => return,
@@ -209,7 +209,7 @@ impl Driver {
     fn fall_back(&mut self) {
         let Some(at) = self.fall_back_at else { return };
         if !self.is_kept {
-            tracing::warn!(target: TARGET, "what was served last is served until all sources have been read");
+            tracing::warn!(target: TARGET, "the stored resources are served until all sources have been read");
             self.is_kept = true;
             self.publish();
         }
@@ -368,7 +368,8 @@ impl Driver {
         self.keeping = None;
         let failure = kept.err().map(|error| Arc::from(error.to_string()));
         if let Some(failure) = &failure {
-            tracing::warn!(target: TARGET, failure = &**failure, "what is served cannot be kept for the next time");
+            tracing::warn!(target: TARGET, failure = &**failure, "the served resources cannot be \
+                stored for the next start");
             self.keep_at
                 .get_or_insert_with(|| Instant::now() + KEEP_GAP * 4);
         }

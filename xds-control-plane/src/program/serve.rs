@@ -40,7 +40,8 @@ async fn serve(options: &cli::Serve) -> Result<(), Failure> {
     .with_readiness(pipeline.readiness());
     let address = listener.local_addr().unwrap_or(config.listen);
     if config.tls.is_none() && !address.ip().is_loopback() {
-        tracing::warn!(%address, "xDS is served without TLS: whoever reaches this address is told everything; add `tls` to the configuration");
+        tracing::warn!(%address, "xDS is served without TLS: every client that reaches this address \
+            gets all resources; add `tls` to the configuration");
     }
     screen::show(&config, address)?;
     let told = tokio::spawn(screen::tell(pipeline.status(), pipeline.snapshots()));

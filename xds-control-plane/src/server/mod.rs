@@ -82,7 +82,7 @@ pub struct ServerHandle {
 
 /// The reason why a server ended.
 #[derive(Debug, thiserror::Error)]
-#[error("the xDS server cannot go on")]
+#[error("the xDS server cannot continue")]
 pub struct ServeError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 impl XdsServer {

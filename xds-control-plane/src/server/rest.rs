@@ -27,7 +27,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 enum RestError {
     #[error("the body cannot be read, or is longer than {0} bytes")]
     Body(usize),
-    #[error("the body has not come within {BODY_TIMEOUT:?}")]
+    #[error("the body has not arrived within {BODY_TIMEOUT:?}")]
     Slow,
     #[error("the body is no JSON of a DiscoveryRequest: {0}")]
     Json(String),

@@ -377,7 +377,7 @@ where
         let said: Value = serde_json::from_slice(&text).unwrap_or_default();
         let message = said["message"]
             .as_str()
-            .unwrap_or("the answer does not say why");
+            .unwrap_or("the response names no reason");
         let message = message
             .chars()
             .filter(|c| !c.is_control())

@@ -43,7 +43,7 @@ impl Events {
                     self.told.insert(key.clone(), error);
                 }
                 (None, Some(_)) => {
-                    let text = "it has what it asks for";
+                    let text = "its request is met";
                     events.push(event(key, outcome, "Normal", "EnsuredLoadBalancer", text));
                     self.told.remove(key);
                 }

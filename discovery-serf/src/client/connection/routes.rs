@@ -177,7 +177,7 @@ impl Routes {
         };
         if let Some(kind) = ends {
             // One of three texts, so it needs no cleaning.
-            let detail = format!("the agent does not go on: {error}");
+            let detail = format!("the agent does not continue: {error}");
             self.next = NextMessage::Reply {
                 seq,
                 pending,

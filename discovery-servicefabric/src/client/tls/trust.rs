@@ -182,7 +182,7 @@ impl ServerTrust {
             ),
             Rule::Anybody => {
                 tracing::warn!(
-                    "certificates of gateways are not verified: anybody in between can read and change what is said"
+                    "certificates of gateways are not verified: an attacker on the network can read and change all data"
                 );
                 Accept::Anybody
             }

@@ -131,8 +131,7 @@ fn provision(call: &mut Call<'_>) -> Result<Answer, ApiError> {
             )));
         }
     };
-    let path =
-        path.ok_or_else(|| ApiError::invalid("the body does not say which type is meant"))?;
+    let path = path.ok_or_else(|| ApiError::invalid("the body names no type"))?;
     call.cluster.provision(&path)?;
     Ok(accepted(wanted.r#async))
 }

@@ -222,7 +222,7 @@ impl<R: Inbound> Conversation<R> {
                 only.type_url()
             ))),
             None if type_url.is_empty() => Err(Status::invalid_argument(
-                "type_url is missing: a request of an aggregated stream has to say which type it is about",
+                "type_url is missing: a request of an aggregated stream must name its type",
             )),
             None => {
                 // A client may have other types, such as secrets, from us in its configuration. It gets the
@@ -232,7 +232,7 @@ impl<R: Inbound> Conversation<R> {
                     tracing::info!(
                         node = self.record.node_id(),
                         type_url,
-                        "a client asks for a type that is not served"
+                        "a client requests a type that is not served"
                     );
                 }
                 Ok(known)
