@@ -185,8 +185,8 @@ impl Layer<RouteService> for Around {
     }
 }
 
-/// The values that policies hold, for the exchange inside of the layers: it keeps the request until its tunnel has ended,
-/// while the body of the response ends with the head.
+/// The values that policies hold, for the exchange inside of the layers: it keeps the request until its tunnel has
+/// ended, while the body of the response ends with the head.
 #[derive(Clone)]
 struct HeldByTunnel(#[expect(dead_code, reason = "held")] Arc<HeldValues>);
 

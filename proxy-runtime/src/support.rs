@@ -21,8 +21,8 @@ pub fn unsupported(snapshot: &Snapshot) -> Problems {
     unsupported_by(snapshot, cfg!(feature = "tls"), true)
 }
 
-/// Returns the warnings for a proxy that can reach `https` destinations if `speaks_tls`, and has a source of policies if
-/// `has_policies`.
+/// Returns the warnings for a proxy that can reach `https` destinations if `speaks_tls`, and has a source of
+/// policies if `has_policies`.
 pub(crate) fn unsupported_by(
     snapshot: &Snapshot,
     speaks_tls: bool,

@@ -1,4 +1,4 @@
-//! How large a request may be.
+//! The maximum size of a request's body.
 
 use proxy_model::compiled::{BodyLimit, Route};
 

@@ -1,4 +1,4 @@
-//! Who takes a request.
+//! The pick of a destination for a request.
 
 use http::StatusCode;
 use log_sink::Seldom;

@@ -20,7 +20,7 @@ use crate::observe::targets;
 use crate::state::{Generation, Nowhere, RouteState};
 use crate::strict_path;
 
-/// Why no route takes a request.
+/// The reason why no route takes a request.
 #[derive(Debug)]
 pub(crate) enum Unrouted {
     NotFound,

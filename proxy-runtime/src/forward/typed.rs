@@ -1,7 +1,8 @@
 //! Conversion between heads in `http` types and HTTP/1.1 heads of destinations.
 //!
-//! A request's head is written out of its map in one pass, by the operations that the route was compiled to; no other map is
-//! made of it on the way. A response's head becomes one map, with nothing in it that would have to be taken out again.
+//! A request's head is written out of its map in one pass, by the operations that the route was compiled to; no
+//! other map is made of it on the way. A response's head becomes one map, with nothing in it that would have to be
+//! taken out again.
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH};
@@ -54,7 +55,7 @@ fn without_named(fields: &HeaderMap) -> HeaderMap {
     fields
 }
 
-/// How a body is framed in HTTP/1.1.
+/// Returns the framing of a body in HTTP/1.1.
 pub(crate) fn framing(head: &HttpHead<'_>, kind: BodyKind) -> Framing {
     let classes = head.classes();
     match kind {

@@ -1,7 +1,7 @@
 //! Requests that switch to another protocol, and the tunnels that they become.
 //!
-//! A tunnel begins only when the destination has agreed: what a client sends behind its request waits until then, and is
-//! read as the next request if the destination rejects.
+//! A tunnel begins only when the destination has agreed: what a client sends behind its request waits until then,
+//! and is read as the next request if the destination rejects.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ pub(crate) struct Upgrade {
 /// The client's connection once the proxy has answered, by the server that the proxy is in.
 #[derive(Debug)]
 pub(crate) enum UpgradedClient {
-    /// This crate's server on HTTP/1.1.
+    /// A connection of this crate's server over HTTP/1.1.
     #[cfg(feature = "server")]
     Server(crate::stream::OnUpgrade),
     /// HTTP/2, and other servers that are made with hyper.

@@ -61,8 +61,8 @@ impl Assessment {
 
 /// Decides which destinations of `cluster` may be picked.
 ///
-/// `fault` returns the reason why the destination at a position is unhealthy, if it is. Destinations in `without` have just failed and may not be picked
-/// in any case.
+/// `fault` returns the reason why the destination at a position is unhealthy, if it is. Destinations in `without`
+/// have just failed and may not be picked in any case.
 ///
 /// 1. A destination of weight 0 gets nothing, unless all destinations of the cluster have weight 0:
 ///    then weights are ignored.

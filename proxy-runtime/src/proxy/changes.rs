@@ -15,7 +15,7 @@ use super::Shared;
 pub enum ClusterChange {
     /// The cluster is new.
     Added(ClusterId),
-    /// Its configuration changed, such as a setting or a destination.
+    /// The cluster's configuration changed, such as a setting or a destination.
     Changed(ClusterId),
     /// The cluster was removed.
     Removed(ClusterId),

@@ -171,8 +171,8 @@ impl Shared {
         Ok(number)
     }
 
-    /// Replaces the current generation, if a cluster has later certificates, by one of the same configuration, so that connections
-    /// with the earlier ones serve no new requests.
+    /// Replaces the current generation, if a cluster has later certificates, by one of the same configuration, so
+    /// that connections with the earlier ones serve no new requests.
     #[cfg(feature = "tls")]
     pub(crate) fn renew_credentials(&self) {
         let _publishing = self.lock_history();

@@ -23,16 +23,16 @@ struct SeenAttempt {
     tunnel: TunnelState,
 }
 
-/// Whether an attempt has become a tunnel.
+/// The state of the tunnel, if an attempt has become one.
 #[derive(Default)]
 enum TunnelState {
     #[default]
     None,
-    /// It has, and the request ends with the tunnel.
+    /// An open tunnel, with which the request ends.
     Open,
-    /// It has, and the request is counted when the tunnel ends.
+    /// An open tunnel; the request is counted when it ends.
     Counted(OpenRecorder),
-    /// It has ended already.
+    /// A tunnel that has ended already.
     Ended(Option<ForwardErrorKind>),
 }
 

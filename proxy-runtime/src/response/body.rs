@@ -17,10 +17,10 @@ use crate::response::OpenRecorder;
 
 /// The body of a response on its way to the client.
 ///
-/// It is read from the destination when the client takes it, and never ahead by more than the buffers of the connection.
-/// An error means that the response is cut off: a server has to end the connection (HTTP/1.1) or reset the stream
-/// (HTTP/2), so that the client does not take what it got for the whole. With hyper this happens by itself; the reset
-/// has the code `INTERNAL_ERROR`.
+/// It is read from the destination when the client takes it, and never ahead by more than the buffers of the
+/// connection. An error means that the response is cut off: a server has to end the connection (HTTP/1.1) or reset
+/// the stream (HTTP/2), so that the client does not take what it got for the whole. With hyper this happens by
+/// itself; the reset has the code `INTERNAL_ERROR`.
 ///
 /// Dropped before its end, it cancels the request at the destination.
 pub struct ProxyBody {
@@ -42,7 +42,7 @@ enum BodySource {
     Failed(ForwardErrorKind),
 }
 
-/// How the body of a response ended.
+/// The end of the body of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BodyEnd {
@@ -110,8 +110,8 @@ impl ProxyBody {
         }
     }
 
-    /// Calls `hook` once, when the body has ended, failed, or is dropped. A further hook is called after those that were
-    /// there before.
+    /// Calls `hook` once, when the body has ended, failed, or is dropped. A further hook is called after those that
+    /// were there before.
     pub fn on_end(&mut self, hook: impl FnOnce(BodyEnd) + Send + 'static) {
         let hook: Hook = match self.hook.take() {
             None => Box::new(hook),
@@ -270,6 +270,7 @@ impl fmt::Display for BodyError {
     }
 }
 
-/// It has no source on purpose. hyper looks for an HTTP/2 error in the sources and resets the client's stream with its
-/// code; the code that a destination chose (`REFUSED_STREAM`, say) would tell the client something untrue.
+/// An error without a source, on purpose: hyper looks for an HTTP/2 error in the sources and resets the client's
+/// stream with its code; the code that a destination chose (`REFUSED_STREAM`, say) would tell the client something
+/// untrue.
 impl StdError for BodyError {}

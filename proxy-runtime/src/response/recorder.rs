@@ -19,8 +19,8 @@ use crate::response::OpenRecorder;
 
 /// Records the metrics of one request, from its head to the end of its response.
 ///
-/// Where layers are around a route, there is one for the request, which counts for the route, and one for each attempt, which
-/// counts for its cluster and destination.
+/// Where layers are around a route, there is one for the request, which counts for the route, and one for each
+/// attempt, which counts for its cluster and destination.
 ///
 /// Dropped before the end was recorded, it counts the request as cancelled: a request is dropped early because its
 /// client has disconnected.

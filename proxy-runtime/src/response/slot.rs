@@ -19,7 +19,8 @@ thread_local! {
     static SPARE: LocalPool<Arc<ResponseSlot>, MOST> = const { LocalPool::new() };
 }
 
-/// The response of an exchange as far as its caller has not taken it: the head, at most one part of the body, and the trailers.
+/// The response of an exchange as far as its caller has not taken it: the head, at most one part of the body, and
+/// the trailers.
 ///
 /// The exchange writes into it, and [`Exchange`](super::Exchange) or [`ExchangeBody`](super::ExchangeBody), which
 /// polls the exchange, takes it out in the same poll. So the lock is always free.

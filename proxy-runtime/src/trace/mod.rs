@@ -34,10 +34,10 @@ pub trait Tracer: Send + Sync + 'static {
 pub enum Decision {
     /// Spans are recorded, and the fields for destinations mark the trace as sampled.
     Record,
-    /// Nothing is recorded, and the fields for destinations mark the trace as not sampled. A decision of the caller
-    /// is forwarded unchanged.
+    /// The request is not recorded, and the fields for destinations mark the trace as not sampled. A decision of
+    /// the caller is forwarded unchanged.
     Drop,
-    /// Nothing is recorded, and the fields are forwarded unchanged.
+    /// The request is not recorded, and the fields are forwarded unchanged.
     Ignore,
 }
 

@@ -94,8 +94,8 @@ impl Upstreams {
         Ok(())
     }
 
-    /// Makes one call of `cluster` over an HTTP/2 connection of its own, which no pool counts. Returns at most `most` bytes of
-    /// the body. There is no timeout.
+    /// Makes one call of `cluster` over an HTTP/2 connection of its own, which no pool counts. Returns at most
+    /// `most` bytes of the body. There is no timeout.
     ///
     /// Cancel-safe: dropped, it closes the connection.
     #[cfg(feature = "http2")]

@@ -31,8 +31,9 @@ const HTTP11: &[u8] = b"http/1.1";
 /// Cheap to clone. The server's name in the handshake (SNI) and in the certificate is the host of the destination's
 /// address, whatever the `Host` header says, unless the cluster has a `ServerName`.
 ///
-/// Clusters with a `ClientCertificate` or a `CaFile` have these from files, which are read when the configuration is published, and
-/// again when they have changed. Connections with the earlier certificates serve no new requests then.
+/// Clusters with a `ClientCertificate` or a `CaFile` have these from files, which are read when the configuration is
+/// published, and again when they have changed. Connections with the earlier certificates serve no new requests
+/// then.
 #[derive(Clone)]
 pub struct TlsClient {
     inner: Arc<TlsClientInner>,

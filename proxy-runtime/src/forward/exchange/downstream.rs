@@ -81,7 +81,7 @@ pub(crate) trait Downstream: Headed {
 
     fn framing(&self) -> Framing;
 
-    /// The classes of the header fields.
+    /// Returns the classes of the request's header fields: bits for the fields that the proxy must handle.
     fn classes(&self) -> ClassSet;
 
     /// Returns true if the client sent an authority (`Host` or `:authority`).

@@ -5,7 +5,8 @@
 //!                         └─ else ────────▶ http1::serve                                  ▲
 //! serve_cleartext ────────────────────────▶ http1::serve ─ begins with HTTP/2's preface ──┘
 //!
-//! head ─▶ RequestRecord ─▶ edge ─┬─ a proxy is served, and nothing is against it ─▶ Http1Downstream, Http2Downstream (byte path)
+//! head ─▶ RequestRecord ─▶ edge ─┬─ a proxy is served, and nothing is against it ─▶ Http1Downstream,
+//! Http2Downstream (byte path)
 //!                                └─ else ─▶ ServiceCall ─▶ the service ─▶ ResponseBody                             (typed path)
 //! ```
 //!

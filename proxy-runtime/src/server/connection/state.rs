@@ -60,7 +60,7 @@ pub(crate) struct ConnectionState {
     pub(crate) backlog: Backlog,
     /// True if the connection ends after the requests in flight.
     retiring: AtomicBool,
-    /// Something of a request was left unread, so that more of it may still arrive.
+    /// True if a part of a request was left unread, so that more of it may still arrive.
     pub(crate) unread: AtomicBool,
     /// The connection became a tunnel.
     pub(crate) tunnel: AtomicBool,
@@ -213,7 +213,7 @@ impl ConnectionState {
         self.in_flight.fetch_sub(1, Relaxed);
     }
 
-    /// Whether something is being answered, or an answer has not left yet.
+    /// Returns true if a request is being served, or a response has not been sent completely.
     #[cfg(feature = "http2")]
     pub(crate) fn is_busy(&self) -> bool {
         self.streams.load(Relaxed) > 0
@@ -270,8 +270,8 @@ impl ConnectionState {
         self.tunnel_draft.lock()
     }
 
-    /// Whether bytes may still arrive that nobody will read, which would turn a close into a reset that takes the
-    /// response with it.
+    /// Returns true if bytes may still arrive that will not be read: they would turn a close into a reset, which
+    /// would discard the response.
     pub(crate) fn should_linger(&self) -> bool {
         !self.tunnel.load(Relaxed) && self.unread.load(Relaxed)
     }

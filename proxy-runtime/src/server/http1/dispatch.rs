@@ -49,11 +49,11 @@ pub(super) struct Dispatch {
     pub(super) sender: Option<BodySender>,
     pub(super) response_context: ResponseContext,
     pub(super) limits: HeadLimits,
-    /// The watch over a client whose body nobody reads.
+    /// The watch over a client whose body is not read.
     pub(super) watch: UnreadWatch,
 }
 
-/// The watch over a client whose request body nobody reads.
+/// The watch over a client whose request body is not read.
 #[derive(Default)]
 pub(super) struct UnreadWatch {
     /// The time of the next look.
