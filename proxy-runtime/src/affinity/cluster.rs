@@ -112,6 +112,7 @@ impl ClusterAffinity {
             return policy.read(head, cluster);
         }
         match self.named(cluster, head) {
+            // A key without a cluster may belong to this one: keys that YARP wrote name the destination only.
             Ok(Some(named)) if named.is_here != Some(false) => self
                 .find(&named.destination)
                 .map_or(RequestKey::NotFound, RequestKey::Destination),
@@ -162,6 +163,7 @@ impl ClusterAffinity {
                 let (name, value) = policy.give(destination, cluster)?;
                 return NewKey::of(name.as_str(), value);
             }
+            // In a split, clusters may have destinations of the same id, so the key must name the cluster as well.
             AffinityKind::Short | AffinityKind::Long if names_cluster => {
                 push_hex(&self.cluster, false, &mut text);
                 text.push(char::from(SEPARATOR));
@@ -176,6 +178,7 @@ impl ClusterAffinity {
                 let mut content = [0; 2 * SHORT];
                 content[..SHORT].copy_from_slice(&self.cluster);
                 content[SHORT..].copy_from_slice(&hash::short(id));
+                // The content has a fixed length, so that the value reveals not even the length of an id.
                 text = keys.load().seal(content, purpose)?;
             }
             AffinityKind::Custom(_) => return None,

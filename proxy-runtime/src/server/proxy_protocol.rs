@@ -102,6 +102,7 @@ pub(crate) async fn receive<S: AsyncRead + Unpin>(
     let header = match sender {
         Some(sender) if protocol.admits(sender.ip()) => {
             let reading = read(socket);
+            // A connection without a header holds a slot, so it has a time limit like a handshake.
             let within = handshake::within(
                 reading,
                 (Instant::now(), protocol.timeout),
@@ -110,6 +111,7 @@ pub(crate) async fn receive<S: AsyncRead + Unpin>(
             );
             within.await.unwrap_or(Err(HeaderError::TimedOut))
         }
+        // Anyone else could claim to be any client.
         _ => Err(HeaderError::NotASender),
     };
     match header {
@@ -129,6 +131,7 @@ pub(crate) async fn receive<S: AsyncRead + Unpin>(
             return None;
         }
     }
+    // The limit per address is for clients: until here, all connections came from the load balancer.
     permit.count_client(info.remote?).then_some(info)
 }
 

@@ -162,6 +162,7 @@ pub(super) async fn carry(
     };
     let mut connection = pin!(connection);
     poll_fn(|cx| {
+        // Before the poll: a request that arrives during it must not be missed.
         signs.task.register(cx.waker());
         let polled = connection.as_mut().poll(cx);
         signs.looked();
@@ -172,6 +173,7 @@ pub(super) async fn carry(
                 .upgrade()
                 .is_some_and(|send| send.is_extended_connect_protocol_enabled()),
         };
+        // Waiting requests wake only for a change, not at each turn.
         seen.send_if_modified(|settings| {
             let has_changed = *settings != now;
             *settings = now;
@@ -186,6 +188,7 @@ pub(super) async fn carry(
             return Poll::Ready(());
         }
         ready!(keep_alive.poll_lost(&signs, cx));
+        // The streams then fail as lost and not as closed, which decides about a retry.
         signs.is_lost.store(true, Ordering::Relaxed);
         debug!(target: targets::UPSTREAM, %peer, "the destination gives no sign of life");
         Poll::Ready(())

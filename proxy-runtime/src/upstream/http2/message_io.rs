@@ -208,6 +208,7 @@ impl Http2Io {
         send.reserve_capacity(all.clamp(1, MAX_SEND_BUFFER));
         let room = loop {
             match send.capacity() {
+                // Framing of HTTP/1.1 is not sent over HTTP/2, so it needs no window.
                 0 if self.upload.is_framing(slices) => break MOST_FRAMING,
                 0 => {}
                 room => break room,
@@ -224,6 +225,7 @@ impl Http2Io {
             }
         };
         self.is_blocked = false;
+        // More than the window allows would be buffered by `h2` without bound.
         let accepted = room.min(all);
         let mut content = Vec::with_capacity(accepted);
         let mut left = accepted;
@@ -244,6 +246,7 @@ impl Http2Io {
         if let Some(trailers) = trailers
             && sent.is_ok()
         {
+            // Trailers need no window: unused capacity returns to the connection for other streams.
             send.reserve_capacity(0);
             sent = send.send_trailers(trailers);
         }
