@@ -102,13 +102,15 @@ impl Gateway {
     where
         F: AsyncFnOnce(Merge, &CompileOptions) -> Result<Merge, Failure>,
     {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = provider();
         let mut builder = Proxy::builder().upstream(upstream(&settings.server, &provider)?);
         let unreachable = Arc::new(UnreachableClusters::new());
         builder = builder.unreachable(Arc::clone(&unreachable));
         builder = builder.loop_guard(settings.server.loop_guard);
-        let policies = Policies::new().with_transport(policy_client(&provider)?);
-        builder = builder.policies(Arc::new(policies));
+        builder = builder.policies(Arc::new(policies(&provider)?));
+        if !settings.server.cause_networks.is_empty() {
+            builder = builder.cause_header(settings.server.cause_networks.iter().copied());
+        }
         if let Some(zone) = &settings.server.zone {
             builder = builder.zone(zone.as_str());
         }
@@ -371,6 +373,18 @@ impl Gateway {
         }
         report
     }
+}
+
+/// The cryptography of all connections.
+pub(crate) fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// The policies of the gateway.
+pub(crate) fn policies(
+    provider: &Arc<rustls::crypto::CryptoProvider>,
+) -> Result<Policies, Failure> {
+    Ok(Policies::new().with_transport(policy_client(provider)?))
 }
 
 /// Creates the HTTP client for policies that call other services.

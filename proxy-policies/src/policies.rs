@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use proxy_model::compiled::{ChosenPolicy, Route};
 use proxy_model::config::PolicyKind;
 use proxy_model::{Problems, Snapshot, same_id};
-use proxy_runtime::policy::{PolicyCount, PolicySource, RoutePolicies};
+use proxy_runtime::policy::{FailingPolicy, PolicyCount, PolicySource, RoutePolicies};
 
 use crate::guards::Guards;
 use crate::named::Named;
@@ -38,6 +38,11 @@ impl Policies {
     pub fn with_transport(mut self, transport: Arc<dyn Transport>) -> Self {
         self.transport = Some(transport);
         self
+    }
+
+    /// The policies of all configurations that serve.
+    fn in_use(&self) -> Vec<Arc<Named>> {
+        self.known.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Compiles the policies of a configuration, or finds those that it has in common with one in use.
@@ -104,8 +109,13 @@ impl PolicySource for Policies {
         Ok(snapshot.routes().iter().map(of_route).collect())
     }
 
+    fn failing(&self) -> Vec<FailingPolicy> {
+        let known = self.in_use();
+        known.iter().filter_map(|policy| policy.failing()).collect()
+    }
+
     fn counts(&self) -> Vec<PolicyCount> {
-        let known: Vec<_> = self.known.lock().iter().filter_map(Weak::upgrade).collect();
+        let known = self.in_use();
         let mut counts: Vec<PolicyCount> = Vec::new();
         for count in known.iter().flat_map(|policy| policy.counts()) {
             // A policy that has changed is there twice while requests of before last.

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use proxy_model::json::{Node, ObjectReader};
 use proxy_model::{Problem, Problems};
+use proxy_runtime::Network;
 use proxy_runtime::explain::Listeners;
 use proxy_runtime::server::Limits;
 
@@ -66,6 +67,8 @@ pub(crate) struct Server {
     pub(crate) zone: Option<String>,
     /// True if requests that return to this proxy are rejected.
     pub(crate) loop_guard: bool,
+    /// The networks whose clients get the causes of errors in a header. Empty: none.
+    pub(crate) cause_networks: Vec<Network>,
     /// The path of the Unix socket at which a second instance gets the listening sockets of this one.
     pub(crate) handover: Option<PathBuf>,
     /// The resolver of the names of destinations.
@@ -86,6 +89,7 @@ impl Default for Server {
             drain_timeout: DRAIN_TIMEOUT,
             zone: None,
             loop_guard: true,
+            cause_networks: Vec::new(),
             handover: None,
             resolver: Resolver::default(),
             destination_resolver: None,
@@ -157,6 +161,7 @@ fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
             .map_or(DRAIN_TIMEOUT, Duration::from),
         zone: server.text("Zone"),
         loop_guard: server.boolean("LoopGuard").unwrap_or(true),
+        cause_networks: senders::read_cause_networks(server),
         handover: read_handover(server),
         resolver: server
             .object("Resolver", resolver::read)

@@ -52,6 +52,14 @@ pub(super) fn read_proxy_protocol(listener: &mut ObjectReader<'_, '_>) -> Option
     read.flatten()
 }
 
+/// Reads whose clients get the causes of errors.
+pub(super) fn read_cause_networks(server: &mut ObjectReader<'_, '_>) -> Vec<Network> {
+    let read = server.object("CauseHeader", |header| {
+        read_networks(header, "Networks", "told a cause")
+    });
+    read.flatten().unwrap_or_default()
+}
+
 /// Reads the networks of a section, at least one of them.
 fn read_networks(
     section: &mut ObjectReader<'_, '_>,

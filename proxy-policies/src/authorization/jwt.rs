@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::keys::{Keys, Looked};
+use super::service::unavailable;
 use super::{Claims, Judged};
 use crate::config::JwtConfig;
 use crate::head::Answer;
@@ -68,8 +69,12 @@ impl Jwt {
     /// # Errors
     ///
     /// The settings are none that were read.
-    pub(super) fn new(config: &JwtConfig, transport: Arc<dyn Transport>) -> Result<Self, String> {
-        let keys = Keys::new(config, transport)?;
+    pub(super) fn new(
+        policy: &Arc<str>,
+        config: &JwtConfig,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, String> {
+        let keys = Keys::new(policy, config, transport)?;
         // The algorithms are replaced by those of the key.
         let mut validation = Validation::new(Algorithm::ES256);
         validation.leeway = config.clock_skew.duration().as_secs();
@@ -84,6 +89,11 @@ impl Jwt {
             challenge: format!("Bearer realm=\"{}\"", config.realm),
             known: Mutex::default(),
         })))
+    }
+
+    /// The place of the keys and the error, while they cannot be fetched.
+    pub(super) fn failing(&self) -> Option<String> {
+        self.0.keys.failing()
     }
 
     /// Checks the `Authorization` field of a request. `Ok`: a key must be fetched first.
@@ -147,10 +157,8 @@ impl Jwt {
                 self.challenged(StatusCode::FORBIDDEN, ", error=\"insufficient_scope\"")
             }
             Invalid::Unavailable => {
-                let mut answer = Answer::new(StatusCode::SERVICE_UNAVAILABLE)
-                    .saying("The keys of the issuer are not available.\n");
-                answer.push("retry-after", HeaderValue::from_static("5"));
-                Judged::Unavailable(answer)
+                let text = "The keys of the issuer are not available.\n";
+                Judged::Unavailable(unavailable(text))
             }
         }
     }

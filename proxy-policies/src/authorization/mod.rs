@@ -5,6 +5,7 @@ mod forward;
 mod jwt;
 mod keys;
 mod networks;
+mod service;
 #[cfg(test)]
 mod tests;
 
@@ -80,6 +81,7 @@ impl Authorization {
     ///
     /// The settings are none that were read, or the program has no client of HTTP for them.
     pub(crate) fn new(
+        name: &Arc<str>,
         config: &AuthorizationConfig,
         transport: Option<&Arc<dyn Transport>>,
     ) -> Result<Self, String> {
@@ -89,9 +91,9 @@ impl Authorization {
         };
         let way = match (&config.basic, &config.jwt, &config.forward) {
             (Some(basic), _, _) => Some(Way::Basic(Basic::new(basic))),
-            (None, Some(jwt), _) => Some(Way::Jwt(Jwt::new(jwt, transport()?)?)),
+            (None, Some(jwt), _) => Some(Way::Jwt(Jwt::new(name, jwt, transport()?)?)),
             (None, None, Some(forward)) => {
-                Some(Way::Forward(ForwardAuth::new(forward, transport()?)?))
+                Some(Way::Forward(ForwardAuth::new(name, forward, transport()?)?))
             }
             (None, None, None) => None,
         };
@@ -132,6 +134,15 @@ impl Authorization {
             Some(Way::Basic(basic)) => basic.check(field).map(Judging::Password),
             Some(Way::Jwt(jwt)) => jwt.check(field).map(Judging::Keys),
             Some(Way::Forward(forward)) => Ok(Judging::Service(Box::new(forward.ask(head, visit)))),
+        }
+    }
+
+    /// The service that is needed and does not answer, with its error.
+    pub(crate) fn failing(&self) -> Option<String> {
+        match self.way.as_ref()? {
+            Way::Basic(_) => None,
+            Way::Jwt(jwt) => jwt.failing(),
+            Way::Forward(forward) => forward.failing(),
         }
     }
 

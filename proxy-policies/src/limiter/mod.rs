@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use parking_lot::Mutex;
+use proxy_runtime::Cause;
 use tokio::time::Instant;
 
 pub(crate) use self::algorithm::Standing;
@@ -150,7 +151,8 @@ impl RateLimiter {
 
     /// Returns the response to a request over the limit.
     pub(crate) fn reject(&self, standing: Standing) -> Answer {
-        let mut answer = Answer::new(self.status).saying("Too many requests: try again later.\n");
+        let answer = Answer::new(self.status).because(Cause::OverLimit);
+        let mut answer = answer.saying("Too many requests: try again later.\n");
         if let Some(reset) = standing.reset {
             answer.push("retry-after", fields::seconds(reset).into());
         }

@@ -20,6 +20,7 @@ use crate::affinity::{AffinityFailurePolicy, AffinityPolicy};
 use crate::affinity::{AffinityKeys, KeyRing};
 use crate::balance::{LoadBalancer, Random};
 use crate::build::Driver;
+use crate::connection::Network;
 use crate::extensions::make_filter;
 use crate::filter::Filter;
 use crate::forward::rest_of_route;
@@ -29,6 +30,7 @@ use crate::policy::PolicySource;
 use crate::probing::UpstreamProbe;
 use crate::proxy::Settings;
 use crate::proxy::{Proxy, Shared};
+use crate::response::CauseHeader;
 use crate::trace::Tracer;
 use crate::upstream::UpstreamOptions;
 
@@ -220,6 +222,14 @@ impl ProxyBuilder {
     /// Default: unlimited, since bodies are streamed and not held.
     pub fn max_request_body(mut self, bytes: u64) -> Self {
         self.settings.max_request_body = Some(bytes);
+        self
+    }
+
+    /// Gives clients of these networks the [cause](crate::Cause) of an error response in the header `X-Proxy-Cause`.
+    /// Responses of destinations never get it, nor do requests that a server rejects before a route is looked for.
+    /// Default: none.
+    pub fn cause_header(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
+        self.settings.cause_header = Some(Arc::new(CauseHeader::new(networks)));
         self
     }
 

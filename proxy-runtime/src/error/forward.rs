@@ -312,7 +312,9 @@ impl From<Cause> for ForwardErrorKind {
             | Cause::AllEjected
             | Cause::AffinityRejected => Self::NoAvailableDestinations,
             Cause::RequestNotBuilt => Self::RequestCreation,
-            Cause::PolicyMissing | Cause::ExtensionFailed => Self::Extension,
+            Cause::PolicyMissing | Cause::AuthorizationUnavailable | Cause::ExtensionFailed => {
+                Self::Extension
+            }
             Cause::LoopDetected => Self::LoopDetected,
         };
         kind.because(cause)

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Method, StatusCode, Version};
 use proxy_model::compiled::Route;
@@ -44,7 +45,9 @@ pub(crate) struct Count {
     started: Instant,
     /// The time of the pick of its destination.
     picked: Instant,
-    /// The labels of its metrics, with the client's status as soon as it is known.
+    /// The time when a connection was ready.
+    ready: Instant,
+    /// With what the client is told, as far as that is known.
     labels: Labels,
     /// A destination has begun its response.
     is_answered: bool,
@@ -59,6 +62,7 @@ impl Count {
         Self {
             started,
             picked: started,
+            ready: started,
             // What YARP notes for a client that went away before there was anything else to tell it.
             labels: Labels::new(method, version, StatusCode::BAD_REQUEST),
             is_answered: false,
@@ -119,6 +123,20 @@ impl Count {
         self.picked = now;
     }
 
+    /// A connection is ready now. Until this is called, it was ready when the request came.
+    #[cold]
+    pub(crate) fn ready_at(&mut self, now: Instant) {
+        self.ready = now;
+        if let Some(trace) = &mut self.trace {
+            trace.waited(now.saturating_duration_since(self.started));
+        }
+    }
+
+    /// The time from the head of the request to a connection for it.
+    pub(crate) fn waited(&self) -> Duration {
+        self.ready.saturating_duration_since(self.started)
+    }
+
     /// The destination has begun its response, for which it is counted by the caller. Returns how long that took.
     #[inline]
     pub(crate) fn answered(
@@ -135,6 +153,10 @@ impl Count {
         }
         if let Some((_, metrics)) = request_metrics.cluster() {
             metrics.requests.record(self.labels, elapsed);
+            if self.ready != self.started {
+                let first_byte = now.saturating_duration_since(self.started);
+                metrics.waits.record(self.waited(), elapsed, first_byte);
+            }
         }
         elapsed
     }

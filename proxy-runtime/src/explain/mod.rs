@@ -10,17 +10,20 @@ mod considered;
 #[cfg(feature = "server")]
 mod listeners;
 mod partition;
+mod policies;
 #[cfg(feature = "server")]
 mod request;
 mod rules;
 mod secrets;
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use discovery_core::text::with_causes;
 use http::header::{HOST, LOCATION};
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use proxy_model::compiled::{Cluster, ClusterIndex, Destination, Route, RouteTarget};
 use proxy_model::matching::Lookup;
 use proxy_model::{ClusterId, DestinationId, RequestHead, RouteId, Snapshot};
@@ -40,8 +43,9 @@ use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::body_limit;
 use crate::forward::{check_head, check_length, check_path, reply, sent_request};
-use crate::head::HttpHead;
+use crate::head::{HeaderMutations, HttpHead};
 use crate::live::{Assessment, assess};
+use crate::policy::{PolicySource, RoutePolicies, described};
 use crate::proxy::Proxy;
 use crate::state::{Generation, Nowhere};
 use crate::support::rejection;
@@ -77,9 +81,12 @@ pub struct Explanation {
     pub route: Option<RouteId>,
     /// The values of the parameters in the path.
     pub route_values: BTreeMap<String, String>,
-    /// The policies of the route, in the order in which the request meets them: `RateLimiterPolicy api`. `explain`
-    /// does not call them.
+    /// The policies of the route, in the order in which the request meets them:
+    /// `RateLimiterPolicy api`.
     pub policies: Vec<String>,
+    /// Those of the policies that are not asked here: a service, a password or a count decides. The rest of the
+    /// explanation assumes that they let the request pass.
+    pub undecided_policies: Vec<String>,
     /// The limits and the rule for retries that apply to the request, one sentence each; empty without a cluster.
     pub rules: Vec<String>,
     /// The reason why the route rejects all requests, if it does.
@@ -125,6 +132,8 @@ pub enum Verdict {
     Matched,
     /// The route answers itself, with a redirect or a fixed response.
     Answered,
+    /// A policy of the route answers in place of a destination.
+    AnsweredByPolicy,
     /// No route matches.
     NotFound,
     /// Routes match except for the method.
@@ -174,7 +183,7 @@ pub struct ForwardedRequest {
 }
 
 /// The settings of a proxy that is not running.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ProxySettings {
     /// The zone of the proxy. Default: none.
@@ -186,6 +195,20 @@ pub struct ProxySettings {
     /// True if a destination whose address is a name becomes one for each address of the name: only
     /// a running proxy knows those that affinity keys name. Default: false.
     pub resolves_destinations: bool,
+    /// The policies that the configuration defines. Default: none is asked.
+    pub policies: Option<Arc<dyn PolicySource>>,
+}
+
+impl fmt::Debug for ProxySettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxySettings")
+            .field("zone", &self.zone)
+            .field("max_request_body", &self.max_request_body)
+            .field("without_loop_guard", &self.without_loop_guard)
+            .field("resolves_destinations", &self.resolves_destinations)
+            .field("policies", &self.policies.is_some())
+            .finish()
+    }
 }
 
 /// Explains a request for a proxy with this configuration and these settings. The health of all
@@ -201,10 +224,14 @@ pub fn explain(
 ) -> Explanation {
     let zone = settings.zone.as_deref();
     let unknown = |cluster: &Cluster, _| assess(cluster, zone, &[], |_| None);
+    let policies = settings.policies.as_ref();
+    // Policies that cannot be honoured keep the configuration from serving.
+    let policies = policies.and_then(|source| source.of_routes(snapshot).ok());
     let guard = (!settings.without_loop_guard).then(LoopGuard::unnumbered);
     let place = ExplainContext {
         snapshot,
         live: None,
+        policies: policies.as_deref().unwrap_or_default(),
         guard: guard.as_ref(),
         resolves_destinations: settings.resolves_destinations,
         max_request_body: settings.max_request_body,
@@ -249,6 +276,7 @@ pub(crate) fn explain_live(
     let place = ExplainContext {
         snapshot: generation.snapshot(),
         live: Some(generation),
+        policies: &[],
         guard: None,
         resolves_destinations: false,
         max_request_body,
@@ -260,6 +288,8 @@ pub(crate) fn explain_live(
 struct ExplainContext<'a> {
     snapshot: &'a Snapshot,
     live: Option<&'a Generation>,
+    /// The policies of the routes of a proxy that is not running.
+    policies: &'a [Option<Arc<dyn RoutePolicies>>],
     /// The loop guard of a proxy that is not running.
     guard: Option<&'a LoopGuard>,
     resolves_destinations: bool,
@@ -303,10 +333,7 @@ fn explain_with(
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     // The checks from here on have the order of a real request.
-    let policies = route.policies().iter();
-    explanation.policies = policies
-        .map(|policy| format!("{} {}", policy.kind().route_key(), policy.name()))
-        .collect();
+    explanation.policies = route.policies().iter().map(described).collect();
     let rejection = match live {
         Some(generation) => generation.route(index).rejection(),
         None => rejection(route, true),
@@ -318,6 +345,19 @@ fn explain_with(
     if let Err(error) = check_path(route, head.path()) {
         return explanation.rejecting(&error);
     }
+    let mut edits = HeaderMutations::default();
+    match policies::judged(place, index, request, head, &mut edits) {
+        Ok(known) => {
+            explanation.undecided_policies = known.undecided;
+            if let Some((policy, reply)) = known.reply {
+                let status = reply.status();
+                explanation.location = location(reply.into_response().headers());
+                explanation.rejected = Some(format!("{policy} answers it"));
+                return explanation.ending(Verdict::AnsweredByPolicy, status);
+            }
+        }
+        Err(error) => return explanation.rejecting(&error),
+    }
     if route.target().is_reply()
         && let Err(error) = check_length(&head, body_limit(place.max_request_body, route))
     {
@@ -326,11 +366,9 @@ fn explain_with(
     match reply(route, &head) {
         Ok(None) => {}
         Ok(Some(reply)) => {
-            explanation.location = reply
-                .headers()
-                .get(LOCATION)
-                .map(|location| String::from_utf8_lossy(location.as_bytes()).into_owned());
-            return explanation.ending(Verdict::Answered, reply.status());
+            let status = reply.status();
+            explanation.location = location(reply.headers());
+            return explanation.ending(Verdict::Answered, status);
         }
         Err(error) => return explanation.rejecting(&error),
     }
@@ -393,7 +431,7 @@ fn explain_with(
             &*guarded
         }
     };
-    match sent_request(&head, route, plan, destination) {
+    match sent_request(&head.with_edits(&edits), route, plan, destination) {
         Ok(request) => {
             explanation.forwarded = Some(forwarded(&request, destination));
             explanation
@@ -445,6 +483,12 @@ fn leads_to(
     cluster.ok_or(Nowhere::NoCluster)
 }
 
+/// The URL that a response leads to.
+fn location(headers: &HeaderMap) -> Option<String> {
+    let location = headers.get(LOCATION)?;
+    Some(String::from_utf8_lossy(location.as_bytes()).into_owned())
+}
+
 /// The request in the form that `destination` would receive over HTTP/1.1.
 fn forwarded(request: &Request<()>, destination: &Destination) -> ForwardedRequest {
     let address = destination.address();
@@ -491,6 +535,7 @@ impl Explanation {
             route: None,
             route_values: BTreeMap::new(),
             policies: Vec::new(),
+            undecided_policies: Vec::new(),
             rules: Vec::new(),
             route_rejection: None,
             rejected: None,

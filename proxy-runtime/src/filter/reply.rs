@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
+use crate::error::Cause;
 use crate::head::headers;
 
 /// The decision of a filter about a request.
@@ -29,9 +30,15 @@ pub struct Reply {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
+    /// The cause of an error, if it is another one than follows from the status.
+    cause: Option<Cause>,
     /// True for the reply of a policy, which clients of gRPC get in their own words.
     is_of_policy: bool,
 }
+
+/// The [cause](Reply::because) of a reply, among the extensions of its response: layers have only that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReplyCause(pub(crate) Cause);
 
 impl Reply {
     /// A response without headers and body. A 1xx status, which is not final, is replaced by 500.
@@ -45,6 +52,7 @@ impl Reply {
             status,
             headers: HeaderMap::new(),
             body: Bytes::new(),
+            cause: None,
             is_of_policy: false,
         }
     }
@@ -69,8 +77,21 @@ impl Reply {
         self
     }
 
+    /// Sets the cause that logs, metrics and the admin API name for a status of 400 and above. Default:
+    /// [`OverLimit`](Cause::OverLimit) for 429, else [`RejectedByPolicy`](Cause::RejectedByPolicy), for which the
+    /// client is responsible.
+    pub fn because(mut self, cause: Cause) -> Self {
+        self.cause = Some(cause);
+        self
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         self.status
+    }
+
+    /// The cause; `None` if it is no error.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        Cause::of_reply(self.status, self.cause)
     }
 
     pub(crate) fn into_response(self) -> Response<Bytes> {
@@ -78,6 +99,7 @@ impl Reply {
             status,
             mut headers,
             body,
+            cause,
             is_of_policy,
         } = self;
         headers::strip_hop_by_hop(&mut headers);
@@ -87,6 +109,9 @@ impl Reply {
         let mut response = Response::new(body);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
+        if let Some(cause) = cause {
+            response.extensions_mut().insert(ReplyCause(cause));
+        }
         #[cfg(all(feature = "server", feature = "http2"))]
         if is_of_policy {
             crate::head::LocalReplyMark::mark(&mut response);

@@ -52,7 +52,7 @@ use crate::progress::{ClientReadTimeout, DataRate, End, after};
 use crate::proxy::ProxyService;
 use crate::response::{ExchangeInfo, LayerAttempts, ResponseSlot};
 use crate::state::Generation;
-use crate::stream::{ByteStream, ReadBuffer, recycled as buffers};
+use crate::stream::{ByteStream, ReadBuffer};
 use crate::transform::{CompiledTransforms, Invalid};
 use crate::upstream::{Http1Connection, Protocols};
 
@@ -200,18 +200,10 @@ impl Downstream for ServiceDownstream {
         edits: Option<&HeaderMutations>,
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid> {
-        let mut out = buffers::take(buffers::HEAD);
         let remote = head.connection().remote;
         let remote = remote.map(|remote| AddressText::new(remote.ip()));
-        let edited;
         let request = TypedRequest {
-            head: match edits {
-                None => head,
-                Some(edits) => {
-                    edited = head.with_edits(edits);
-                    &edited
-                }
-            },
+            head,
             route: route.route,
             plan: route.plan,
             framing: self.framing,
@@ -219,8 +211,7 @@ impl Downstream for ServiceDownstream {
                 .as_ref()
                 .and_then(|remote| FieldValue::new(remote.as_bytes())),
         };
-        let destination = &route.cluster.destinations()[picked.index.0 as usize];
-        request.write(destination, &mut out)?;
+        let mut out = request.written(edits, route.picked(picked))?;
         if let Some(switch) = &self.switch {
             switch.handshake.ask(&mut out);
         }
@@ -428,17 +419,9 @@ impl Downstream for ServiceDownstream {
             head.headers_mut().remove(CONTENT_LENGTH);
         }
         let rules = trailer_rules(self.method, status, route.plan);
-        let incoming = match whole {
-            Some(_) => Incoming::whole(response, text.slice(response.head_length()..), rules),
-            None => {
-                let mut incoming = Incoming::behind(response, table, rules, connection);
-                // The client can still get an error for a body that is malformed from its start.
-                if let Poll::Ready(Err(_)) = incoming.poll_read(connection, cx) {
-                    return Err(ResponseFailure::BrokenBody(status));
-                }
-                incoming
-            }
-        };
+        let content = whole.map(|_| text.slice(response.head_length()..));
+        let response_of = (response, status);
+        let incoming = Incoming::begin(response_of, content, table, rules, connection, cx)?;
         let length = match response.framing() {
             Framing::Length(length) => Some(length),
             _ => None,

@@ -71,7 +71,7 @@ pub(crate) use self::body_kind::BodyKind;
 #[cfg(any(test, all(feature = "http2", feature = "server")))]
 pub(crate) use self::body_kind::body_kind_of;
 pub(crate) use self::layered::rest_of_route;
-pub(crate) use self::plan::{check_head, check_length, check_path};
+pub(crate) use self::plan::{check_body, check_head, check_length, check_path};
 pub(crate) use self::reply::reply;
 pub use self::route_context::RouteContext;
 pub(crate) use self::sent_request::sent_request;

@@ -188,6 +188,22 @@ pub(crate) fn check_head(
     upstream: &Upstream,
     limit: Option<u64>,
 ) -> Result<(), ForwardError> {
+    match check_body(parts, head, limit)? {
+        Some(wish) => Handshake::new(&wish, head.headers(), upstream).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Checks a request before the layers of its route are asked. Returns the protocol that the client asks for.
+///
+/// # Errors
+///
+/// As [`validate`].
+pub(crate) fn check_body(
+    parts: &Parts,
+    head: &HttpHead<'_>,
+    limit: Option<u64>,
+) -> Result<Option<Wish>, ForwardError> {
     let headers = head.headers();
     let length = headers.get(CONTENT_LENGTH).and_then(parse_length);
     let is_empty =
@@ -195,10 +211,7 @@ pub(crate) fn check_head(
     // As in the server: there is no switch where a body is.
     let wish = Wish::of(parts).filter(|_| is_empty);
     validate(head, wish.as_ref(), limit, is_empty)?;
-    match &wish {
-        Some(wish) => Handshake::new(wish, headers, upstream).map(drop),
-        None => Ok(()),
-    }
+    Ok(wish)
 }
 
 /// Checks that a request of no resource in particular is OPTIONS (RFC 9112 section 3.2.4).

@@ -18,6 +18,7 @@ use crate::http1::{
     ClassSet, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
 };
+use crate::stream::recycled as buffers;
 use crate::transform::{
     Changed, CompiledTransforms, Host, HostHeaderRule, Invalid, OriginParts, elsewhere, known,
     mark_host, to_ascii,
@@ -77,6 +78,28 @@ pub(crate) fn target<'a>(head: &'a HttpHead<'_>) -> Option<OutgoingTarget<'a>> {
 }
 
 impl TypedRequest<'_> {
+    /// Returns the head for a destination, with the changes of filters.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    #[inline]
+    pub(crate) fn written(
+        &self,
+        edits: Option<&HeaderMutations>,
+        destination: &Destination,
+    ) -> Result<Vec<u8>, Invalid> {
+        let mut out = buffers::take(buffers::HEAD);
+        match edits {
+            None => self.write(destination, &mut out)?,
+            Some(edits) => {
+                let head = &self.head.with_edits(edits);
+                TypedRequest { head, ..*self }.write(destination, &mut out)?;
+            }
+        }
+        Ok(out)
+    }
+
     /// Appends the head for a destination.
     ///
     /// # Errors

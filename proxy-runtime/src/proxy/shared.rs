@@ -18,6 +18,7 @@ use crate::cluster::PickContext;
 use crate::health::HealthPolicies;
 use crate::observe::{ProxyMetrics, targets};
 use crate::policy::PolicySource;
+use crate::response::CauseHeader;
 use crate::state::{Generation, Registered};
 use crate::support::unsupported_by;
 use crate::trace::Tracer;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     health_policies: HealthPolicies,
     context: Arc<PickContext>,
     max_request_body: Option<u64>,
+    cause_header: Option<Arc<CauseHeader>>,
     tracer: Option<Arc<dyn Tracer>>,
     metrics: Arc<ProxyMetrics>,
     upstreams: Arc<Upstreams>,
@@ -59,6 +61,7 @@ pub(crate) struct Settings {
     pub(crate) context: PickContext,
     pub(crate) upstream: UpstreamOptions,
     pub(crate) max_request_body: Option<u64>,
+    pub(crate) cause_header: Option<Arc<CauseHeader>>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
     /// True if the detection of loops is disabled.
     pub(crate) is_unguarded: bool,
@@ -94,6 +97,7 @@ impl Shared {
             metrics: Arc::default(),
             upstreams: Upstreams::new(settings.upstream, unreachable),
             max_request_body: settings.max_request_body,
+            cause_header: settings.cause_header,
             tracer: settings.tracer,
             speaks_tls,
             #[cfg(feature = "affinity-keys")]
@@ -265,6 +269,11 @@ impl Shared {
     /// Maximum size of a request body, in bytes, for routes that set none.
     pub(crate) fn max_request_body(&self) -> Option<u64> {
         self.max_request_body
+    }
+
+    /// The clients that get the cause of an error, if there are any.
+    pub(crate) fn cause_header(&self) -> Option<&Arc<CauseHeader>> {
+        self.cause_header.as_ref()
     }
 
     /// The tracer of requests and health checks, if there is one.

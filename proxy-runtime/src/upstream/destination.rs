@@ -2,6 +2,7 @@
 
 #[cfg(feature = "http2")]
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use super::opening::{OVERDUE, Opening};
 use super::owner::ConnectionOwner;
 use super::protocol::Protocols;
 use super::queue::{
-    Admission, ConnectAttempt, Grant, IdleConnections, Ongoing, QueueState, WaitingRequest,
+    Admission, ConnectAttempt, Grant, IdleConnections, Ongoing, QueueState, WaitingRequest, queued,
 };
 use super::slot::Slot;
 use super::{ConnectionRequest, UpstreamOptions};
@@ -86,6 +87,8 @@ impl DestinationPool {
     /// Waits for a connection: a pooled one, a new one, or one that another request releases. Has no timeout. With
     /// `since`, only connections made after that time count, and none that has served a request over HTTP/1.1.
     ///
+    /// Sets `is_queued` while it waits since all connections that there may be are in use.
+    ///
     /// Cancel-safe: if dropped, it leaves the queue, and its grant goes to the next request. A connection that others
     /// can share is still opened.
     pub(super) async fn acquire(
@@ -93,6 +96,7 @@ impl DestinationPool {
         connector: &Arc<Connector>,
         wanted: &ConnectionRequest<'_>,
         since: Option<Instant>,
+        is_queued: &AtomicBool,
     ) -> Result<Lease, ConnectError> {
         let opening = self.opening(connector, wanted);
         loop {
@@ -106,7 +110,7 @@ impl DestinationPool {
                         return opened;
                     }
                 }
-                Admission::AwaitGrant(granted) => match granted.await {
+                Admission::AwaitGrant(granted) => match queued(granted, is_queued).await {
                     Ok(Grant::Connection(mut connection)) => {
                         if since.is_none() && is_usable(&mut connection, true) {
                             return Ok(Lease::http1(connection));
@@ -137,20 +141,21 @@ impl DestinationPool {
     }
 
     /// Returns another connection for a request whose connection, acquired at `since`, failed. If connections are
-    /// limited, the new one uses the slot of the failed one, which the request held already.
-    ///
-    /// Cancel-safe.
+    /// limited, the new one uses the slot of the failed one, which the request held already. Cancel-safe.
     pub(super) async fn replace(
         &self,
         connector: &Arc<Connector>,
         wanted: &ConnectionRequest<'_>,
         since: Instant,
-        slot: Option<Slot>,
+        (slot, is_queued): (Option<Slot>, &AtomicBool),
     ) -> Result<Lease, ConnectError> {
         let is_limited = self.max_connections != u32::MAX;
         match slot.filter(|slot| is_limited && slot.is_of(&self.this)) {
             Some(slot) => self.opening(connector, wanted).run(slot).await,
-            None => self.acquire(connector, wanted, Some(since)).await,
+            None => {
+                self.acquire(connector, wanted, Some(since), is_queued)
+                    .await
+            }
         }
     }
 

@@ -54,9 +54,10 @@ mod tunnel;
 mod web_proxy;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use discovery_core::UnreachableClusters;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::cause::is_late_rejection;
 use self::connect::Connector;
@@ -162,7 +163,7 @@ impl UpstreamPool {
         &self.shared.options
     }
 
-    /// Acquires a connection within [`UpstreamOptions::connect_timeout`].
+    /// Acquires a connection within [`UpstreamOptions::connect_timeout`], and by the time `due`.
     ///
     /// Cancel-safe.
     ///
@@ -172,6 +173,7 @@ impl UpstreamPool {
     pub(crate) async fn acquire(
         &self,
         wanted: ConnectionRequest<'_>,
+        due: Option<Instant>,
     ) -> Result<Lease, ConnectError> {
         let pool = self.of(&wanted);
         let now = Instant::now();
@@ -181,10 +183,27 @@ impl UpstreamPool {
             return Ok(lease);
         }
         let since = wanted.fresh.then_some(now);
-        let acquired = pool.acquire(&self.shared.connector, &wanted, since);
-        timeout(self.shared.options.connect_timeout, acquired)
-            .await
-            .unwrap_or(Err(ConnectError::TimedOut))
+        let is_queued = AtomicBool::new(false);
+        let acquired = pool.acquire(&self.shared.connector, &wanted, since, &is_queued);
+        self.in_time(acquired, due, &is_queued).await
+    }
+
+    /// Waits for `connection`. `is_queued`: true while all connections that there may be are in use.
+    async fn in_time(
+        &self,
+        connection: impl Future<Output = Result<Lease, ConnectError>>,
+        due: Option<Instant>,
+        is_queued: &AtomicBool,
+    ) -> Result<Lease, ConnectError> {
+        let latest = Instant::now().checked_add(self.shared.options.connect_timeout);
+        let Some(latest) = latest.into_iter().chain(due).min() else {
+            return connection.await;
+        };
+        match timeout_at(latest, connection).await {
+            Ok(connected) => connected,
+            Err(_) if is_queued.load(Relaxed) => Err(ConnectError::Queued),
+            Err(_) => Err(ConnectError::TimedOut),
+        }
     }
 
     /// Replaces a failed connection, acquired at `since`, with one that was made later. If connections are limited
@@ -200,13 +219,13 @@ impl UpstreamPool {
         failed: Lease,
         since: Instant,
         wanted: ConnectionRequest<'_>,
+        due: Option<Instant>,
     ) -> Result<Lease, ConnectError> {
         let pool = self.of(&wanted);
         let slot = failed.into_slot();
-        let replaced = pool.replace(&self.shared.connector, &wanted, since, slot);
-        timeout(self.shared.options.connect_timeout, replaced)
-            .await
-            .unwrap_or(Err(ConnectError::TimedOut))
+        let is_queued = AtomicBool::new(false);
+        let replaced = pool.replace(&self.shared.connector, &wanted, since, (slot, &is_queued));
+        self.in_time(replaced, due, &is_queued).await
     }
 
     /// Returns a pooled connection, if there is one.

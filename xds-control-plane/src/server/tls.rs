@@ -190,10 +190,10 @@ impl FollowedFiles {
         match self.files.config() {
             Ok(config) => {
                 self.configs.send_replace(Arc::new(config));
-                tracing::info!("the certificates of the xDS server were replaced");
+                tracing::info!(target: "xds::server", "the certificates of the xDS server were replaced");
             }
             Err(error) => {
-                tracing::warn!(%error, "the new certificates of the xDS server cannot be used, the old ones stay");
+                tracing::warn!(target: "xds::server", %error, "the new certificates of the xDS server cannot be used, the old ones stay");
             }
         }
         self.seen = now;

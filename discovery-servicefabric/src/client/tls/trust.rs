@@ -182,6 +182,7 @@ impl ServerTrust {
             ),
             Rule::Anybody => {
                 tracing::warn!(
+                    target: "discovery::servicefabric",
                     "certificates of gateways are not verified: an attacker on the network can read and change all data"
                 );
                 Accept::Anybody

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{object, switch, text, texts, word};
+use super::{networks, object, switch, text, texts, word};
 
 /// Returns the schema of the section that `settings` reads.
 pub(super) fn section() -> Value {
@@ -14,6 +14,10 @@ pub(super) fn section() -> Value {
             "DrainTimeout": text("Time limit of requests in flight when the program stops. Unset: 30s."),
             "Zone": text("The zone of this proxy. Destinations of the same zone are preferred."),
             "LoopGuard": switch("Whether a request in a loop gets 508. Each forwarded request gets a member in `CDN-Loop` for that.", true),
+            "CauseHeader": object(
+                "Gives clients the cause of an error response in the header `X-Proxy-Cause`. Unset: no client gets it.",
+                &json!({ "Networks": networks("The networks of the clients.") }),
+            ),
             "Handover": text("The socket file for hot restart: over it, a second instance takes over the listening sockets, so that no client is rejected. Linux only. Unset: off."),
             "AffinityKeys": texts("Keys of 32 bytes in base64 that encrypt the values of the affinity policies `Cookie` and `CustomHeader`: the first one encrypts, all decrypt. Unset: a random one."),
             "AffinityKeysFile": text("The file with these keys, one on each line; a changed file is read while the program runs. Unset: none."),

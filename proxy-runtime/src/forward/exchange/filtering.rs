@@ -133,11 +133,11 @@ impl Filtering {
             LocalReply::Status(status) => own(status, None),
             LocalReply::Filter(reply) => reply.into_response().map(ProxyBody::text),
         };
-        let filters = route.filters().zip(passed);
         let context = route.filter_context(connection);
+        let filters = route.filters().zip(passed);
+        let filters = filters.map(|(filters, passed)| (filters, passed, &context));
         let notes = notes.unwrap_or_default();
-        let transforms = route.route.transforms();
-        let shown = shown_response(response, (filters, notes), context, transforms);
+        let shown = shown_response(response, filters, notes, route.route.transforms());
         let (head, mut body) = shown.into_parts();
         (head, body.take_text())
     }

@@ -30,20 +30,29 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// The body of a response that was received completely, with its content.
-    pub(crate) fn whole(response: &RawResponse, content: Bytes, rules: TrailerRules) -> Self {
-        Self::of(response, Http1Body::read(), content, rules)
-    }
-
-    /// Creates the body after a head. `table` is that of the head, or any other one.
-    pub(crate) fn behind(
-        response: &RawResponse,
+    /// The body of a response with this status. `content`: all of it, if that was received with the head. `table` is
+    /// that of the head, or any other one.
+    ///
+    /// # Errors
+    ///
+    /// The body is malformed from its start: the client can still get an error.
+    pub(crate) fn begin(
+        (response, status): (&RawResponse, StatusCode),
+        content: Option<Bytes>,
         table: PooledTable,
         rules: TrailerRules,
-        connection: &Http1Connection,
-    ) -> Self {
+        connection: &mut Http1Connection,
+        cx: &mut Context<'_>,
+    ) -> Result<Self, ResponseFailure> {
+        if let Some(content) = content {
+            return Ok(Self::of(response, Http1Body::read(), content, rules));
+        }
         let body = Http1Body::new(response, table, connection);
-        Self::of(response, body, Bytes::new(), rules)
+        let mut incoming = Self::of(response, body, Bytes::new(), rules);
+        match incoming.poll_read(connection, cx) {
+            Poll::Ready(Err(_)) => Err(ResponseFailure::BrokenBody(status)),
+            Poll::Ready(Ok(())) | Poll::Pending => Ok(incoming),
+        }
     }
 
     fn of(response: &RawResponse, body: Http1Body, data: Bytes, rules: TrailerRules) -> Self {

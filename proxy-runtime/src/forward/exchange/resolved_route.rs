@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use http::StatusCode;
 use proxy_model::RequestHead;
-use proxy_model::compiled::{Cluster, ClusterIndex, Route, RouteIndex, RouteTarget};
+use proxy_model::compiled::{Cluster, ClusterIndex, Destination, Route, RouteIndex, RouteTarget};
 use proxy_model::matching::Lookup;
 use tokio::time::Instant;
 
@@ -181,6 +181,12 @@ impl<'a> ResolvedRoute<'a> {
         FilterContext::new(self.route, self.cluster, connection)
     }
 
+    /// The configuration of a destination.
+    #[inline]
+    pub(crate) fn picked(&self, picked: &Picked) -> &'a Destination {
+        &self.cluster.destinations()[picked.index.0 as usize]
+    }
+
     #[inline]
     pub(crate) fn destination(&self, picked: &Picked) -> &'a DestinationState {
         self.state.destination(picked.index)
@@ -309,6 +315,8 @@ impl<'a> ResolvedRoute<'a> {
             let limit = ClientReadLimit::new(timeout, connection.behind());
             info.read_timeout = Some(limit.with_end(until));
             info.time_to_head = Some(now.saturating_duration_since(recorder.picked()));
+            info.added = Some(recorder.waited());
+            info.first_byte = Some(now.saturating_duration_since(recorder.started()));
             record.answered(status, info);
         }
     }
@@ -329,6 +337,8 @@ impl<'a> ResolvedRoute<'a> {
             error: None,
             reply: None,
             time_to_head: None,
+            added: None,
+            first_byte: None,
             read_timeout: Some(ClientReadLimit::new(
                 self.cluster.upstream().activity_timeout(),
                 0,

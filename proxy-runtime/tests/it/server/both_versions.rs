@@ -1,13 +1,18 @@
 //! Responses mean the same from destinations of both versions of HTTP, to clients of both.
 
+use std::time::{Duration, Instant};
+
+use http::Response;
 use proxy_runtime::Cause;
 use serde_json::json;
+use testkit::body;
 use testkit::faults;
+use testkit::origin::{Origin, Protocols};
 use testkit::raw::frame::Frame;
 use testkit::raw::{RawClient, RawOrigin};
 use testkit::time::{eventually, guarded};
 
-use crate::server::stops::{failures, start_with};
+use crate::server::stops::{failures, start_whole, start_with};
 use crate::server::streams::{Client, get};
 
 /// A response, in HTTP/1.1 and as frames, if both versions can say it.
@@ -182,7 +187,7 @@ async fn what_a_destination_says_means_the_same() {
             let Some(origin) = origin else { continue };
             for is_typed in [false, true] {
                 let request = json!({ "Version": version, "VersionPolicy": "RequestVersionExact" });
-                let (proxy, server, lines) = start_with(&origin, is_typed, &request);
+                let (proxy, server, lines) = start_with(&origin.url(), is_typed, &request);
                 let address = server.local_addrs()[0];
                 let seen = [
                     http1(address, said.method).await,
@@ -212,6 +217,62 @@ async fn what_a_destination_says_means_the_same() {
                         assert_eq!(failures(&proxy, cause).len(), 1, "{case}");
                     }
                 }
+            }
+        }
+    }
+}
+
+fn exactly(version: &str) -> serde_json::Value {
+    json!({ "Version": version, "VersionPolicy": "RequestVersionExact" })
+}
+
+/// A client that does not read is disconnected when the time for the whole response is over.
+#[tokio::test]
+async fn a_slow_client_is_cut_in_time_in_front_of_both() {
+    for protocols in [Protocols::Http1, Protocols::Http2] {
+        let version = if protocols == Protocols::Http1 {
+            "1.1"
+        } else {
+            "2"
+        };
+        let origin = Origin::builder().protocols(protocols);
+        let origin = origin.start(|_: http::Request<_>| async {
+            Response::new(body::full(vec![b'x'; 50_000_000]))
+        });
+        for is_typed in [false, true] {
+            for is_http2 in [false, true] {
+                let case = format!("HTTP/{version}, typed: {is_typed}, stream: {is_http2}");
+                let (proxy, server, lines) =
+                    start_whole(&origin.url(), is_typed, &exactly(version));
+                let address = server.local_addrs()[0];
+                let begin = Instant::now();
+                let mut http1 = RawClient::connect(address).await.unwrap();
+                let http2 = Client::connect(address).await;
+                // Held, and not read.
+                let _response = match is_http2 {
+                    false => {
+                        let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+                        http1.write_all(request).await.unwrap();
+                        None
+                    }
+                    true => {
+                        let mut sender = http2.sender.clone().ready().await.unwrap();
+                        let (response, _) = sender.send_request(get("/"), true).unwrap();
+                        Some(response.await.unwrap())
+                    }
+                };
+                eventually(&case, async || lines.0.lock().len() == 1).await;
+                let took = begin.elapsed();
+                let range = Duration::from_millis(900)..Duration::from_millis(2500);
+                assert!(range.contains(&took), "{case}: {took:?}");
+                let line = lines.0.lock()[0];
+                assert_eq!(
+                    (line.0, line.3),
+                    (Some(200), Some(Cause::ClientTooSlow)),
+                    "{case}"
+                );
+                assert_eq!(failures(&proxy, Cause::ClientTooSlow).len(), 1, "{case}");
+                drop(http2.sender);
             }
         }
     }

@@ -15,6 +15,7 @@ mod causes;
 mod client_certificates;
 mod clients;
 mod crowds;
+mod destinations;
 mod drain;
 mod explained;
 mod faults;
@@ -52,6 +53,7 @@ mod stops;
 mod streams;
 mod support;
 #[cfg(feature = "tls")]
+mod times;
 mod tls;
 #[cfg(feature = "tls")]
 mod tls_failures;

@@ -114,20 +114,47 @@ impl AccessLogSink for Lines {
 
 /// A server of a proxy for `origin`.
 fn start(origin: &RawOrigin, is_typed: bool) -> (Proxy, ServerHandle, Arc<Lines>) {
-    start_with(origin, is_typed, &json!({ "ActivityTimeout": "00:00:01" }))
+    start_with(
+        &origin.url(),
+        is_typed,
+        &json!({ "ActivityTimeout": "00:00:01" }),
+    )
 }
 
 /// A server of a proxy whose destination is asked like this.
 pub(crate) fn start_with(
-    origin: &RawOrigin,
+    origin: &str,
     is_typed: bool,
     request: &Value,
 ) -> (Proxy, ServerHandle, Arc<Lines>) {
+    start_route(origin, is_typed, request, &json!({}))
+}
+
+/// The same for a route that gives the whole response a second.
+#[cfg(feature = "http2")]
+pub(crate) fn start_whole(
+    origin: &str,
+    is_typed: bool,
+    request: &Value,
+) -> (Proxy, ServerHandle, Arc<Lines>) {
+    let route = json!({ "Timeout": "00:00:01", "TimeoutIncludesBody": true });
+    start_route(origin, is_typed, request, &route)
+}
+
+fn start_route(
+    origin: &str,
+    is_typed: bool,
+    request: &Value,
+    route: &Value,
+) -> (Proxy, ServerHandle, Arc<Lines>) {
+    let mut route = route.clone();
+    route["ClusterId"] = json!("c");
+    route["Match"] = json!({ "Path": "/{**rest}" });
     let config = json!({
-        "Routes": { "r": { "ClusterId": "c", "Match": { "Path": "/{**rest}" } } },
+        "Routes": { "r": route },
         "Clusters": { "c": {
             "HttpRequest": request,
-            "Destinations": { "d": { "Address": origin.url() } },
+            "Destinations": { "d": { "Address": origin } },
         } },
     });
     let config = ProxyConfig::from_json(&config.to_string()).unwrap();
@@ -284,6 +311,69 @@ async fn the_log_says_how_a_tunnel_has_ended() {
             let seen = line.2.map(ForwardErrorKind::as_str);
             assert_eq!((line.0, line.1), (Some(101), outcome), "{act}");
             assert_eq!((seen, line.3, line.4), (error, cause, (sent, 3)), "{act}");
+        }
+    }
+}
+
+/// A tunnel within HTTP/2 is logged at its end, too, with the bytes that passed.
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn a_tunnel_of_a_stream_is_logged_with_what_passed() {
+    use crate::server::streams::Client;
+
+    for (act, outcome, cause) in [
+        ("idle", Outcome::Failed, Some(Cause::IdleTunnel)),
+        ("close", Outcome::Complete, None),
+    ] {
+        for is_typed in [false, true] {
+            let origin = RawOrigin::script(move |mut connection| async move {
+                let head = connection.read_request().await?;
+                let key = head.header("sec-websocket-key").unwrap_or_default();
+                let accept = testkit::origin::websocket_accept(key);
+                let head =
+                    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket";
+                let agreed = format!("{head}\r\nSec-WebSocket-Accept: {accept}\r\n\r\n");
+                connection.write_all(agreed).await?;
+                connection.read_exact(4).await?;
+                connection.write_all("hey").await?;
+                match act {
+                    "idle" => connection.hold().await,
+                    _ => Ok(()),
+                }
+            });
+            let (_proxy, server, lines) = start(&origin, is_typed);
+            let mut client = Client::connect(server.local_addrs()[0]).await;
+            let mut request = http::Request::builder()
+                .method("CONNECT")
+                .uri("http://h/tunnel")
+                .header("sec-websocket-version", "13")
+                .body(())
+                .unwrap();
+            let protocol = h2::ext::Protocol::from_static("websocket");
+            request.extensions_mut().insert(protocol);
+            // The server's settings allow it.
+            eventually("extended CONNECT", async || {
+                client.sender.is_extended_connect_protocol_enabled()
+            })
+            .await;
+            let (response, mut stream) = client.begin(request).await;
+            let response = testkit::time::guarded("a tunnel", response).await.unwrap();
+            assert_eq!(response.status(), 200);
+            stream.send_data("ping".into(), false).unwrap();
+            let mut body = response.into_body();
+            let data = testkit::time::guarded("data", body.data()).await;
+            assert_eq!(data.unwrap().unwrap(), "hey");
+            if act == "close" {
+                stream.send_data(bytes::Bytes::new(), true).unwrap();
+            }
+            eventually("the end is logged", async || lines.0.lock().len() == 1).await;
+            let line = lines.0.lock()[0];
+            assert_eq!(
+                (line.0, line.1, line.3),
+                (Some(200), outcome, cause),
+                "{act}"
+            );
+            assert_eq!(line.4, (4, 3), "{act}");
         }
     }
 }

@@ -191,6 +191,7 @@ impl<R: Inbound> Conversation<R> {
         if let Heard::Rejected(version, message) = &heard {
             let message = crate::server::nodes::clean(message, 512);
             tracing::warn!(
+                target: "xds::server",
                 node = self.record.node_id(),
                 r#type = %resource_type,
                 %version,
@@ -230,6 +231,7 @@ impl<R: Inbound> Conversation<R> {
                 if known.is_none() && !std::mem::replace(&mut self.has_warned, true) {
                     let type_url = crate::server::nodes::clean(type_url, 256);
                     tracing::info!(
+                        target: "xds::server",
                         node = self.record.node_id(),
                         type_url,
                         "a client requests a type that is not served"

@@ -181,7 +181,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             route: route.route,
             plan: route.plan,
             edits,
-            destination: &route.cluster.destinations()[picked.index.0 as usize],
+            destination: route.picked(picked),
             remote: self.client.remote_value(),
             connection: self.client.info(),
         };

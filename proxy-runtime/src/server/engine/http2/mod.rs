@@ -56,7 +56,7 @@ use crate::server::connection::{Held, RequestRecord, is_grpc_call};
 use crate::server::http2::Unsent as NotTaken;
 use crate::server::http2::{Room, StreamClient, StreamResponseContext, StreamSend, settle_head};
 use crate::server::metrics::WorkerMetrics;
-use crate::stream::{ByteStream, ReadBuffer, recycled as buffers};
+use crate::stream::{ByteStream, ReadBuffer};
 use crate::transform::{CompiledTransforms, Invalid};
 use crate::upstream::Http1Connection;
 
@@ -165,24 +165,14 @@ impl<'c> Downstream for Http2Downstream<'c> {
         edits: Option<&HeaderMutations>,
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid> {
-        let mut out = buffers::take(buffers::HEAD);
-        let edited;
         let request = TypedRequest {
-            head: match edits {
-                None => head,
-                Some(edits) => {
-                    edited = head.with_edits(edits);
-                    &edited
-                }
-            },
+            head,
             route: route.route,
             plan: route.plan,
             framing: self.framing,
             remote: self.client.record.remote_value(),
         };
-        let destination = &route.cluster.destinations()[picked.index.0 as usize];
-        request.write(destination, &mut out)?;
-        Ok(out)
+        request.written(edits, route.picked(picked))
     }
 
     fn skip_request(&mut self) -> bool {
@@ -368,17 +358,9 @@ impl<'c> Downstream for Http2Downstream<'c> {
         let is_kept = edits.is_none() && route.plan.keeps_responses();
         let is_exempt = is_grpc_response(&head, &text, &table, is_kept);
         let rules = trailer_rules(self.method, status, route.plan);
-        let mut begun = match content {
-            Some(content) => Begun::new(Incoming::whole(response, content, rules), is_exempt),
-            None => {
-                let mut incoming = Incoming::behind(response, table, rules, connection);
-                // The client can still get an error for a body that is malformed from its start.
-                if let Poll::Ready(Err(_)) = incoming.poll_read(connection, cx) {
-                    return Err(ResponseFailure::BrokenBody(status));
-                }
-                Begun::new(incoming, is_exempt)
-            }
-        };
+        let response = (response, status);
+        let incoming = Incoming::begin(response, content, table, rules, connection, cx)?;
+        let mut begun = Begun::new(incoming, is_exempt);
         let is_end = begun.incoming.has_all();
         let stream = self.client.respond.send_response(head, is_end);
         begun.begin(stream.map_err(|_| ResponseFailure::Client)?, is_end);

@@ -336,6 +336,9 @@ fn of_others(cause: Cause) -> Option<Fault> {
         Cause::PolicyMissing => well
             .route("AuthorizationPolicy", json!("default"))
             .acts([Act::Ask(get(""), "500")]),
+        Cause::AuthorizationUnavailable => well
+            .route("Metadata", json!({ "Asks": "a dead service" }))
+            .acts([Act::Ask(get(""), "503")]),
         Cause::ExtensionFailed => well
             .route("Filters", json!(["panic"]))
             .acts([Act::Ask(get(""), "500")]),

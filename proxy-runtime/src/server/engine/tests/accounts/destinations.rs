@@ -69,7 +69,8 @@ pub(super) fn idle() -> Vec<Scene> {
             "no connection to be had",
             None,
             [Asks],
-            Expected::own(504, Kind::RequestTimedOut)
+            Expected::own(504, Kind::RequestTimedOut.because(Cause::ConnectionLimit))
+                .because(Cause::ConnectionLimit)
                 .after(15)
                 .saw("nothing"),
         )
@@ -155,7 +156,10 @@ pub(super) fn late() -> Vec<Scene> {
             "late before there is a connection",
             None,
             [Asks],
-            late().saw("nothing"),
+            Expected::own(504, Kind::RequestTimedOut.because(Cause::ConnectionLimit))
+                .because(Cause::ConnectionLimit)
+                .after(5)
+                .saw("nothing"),
         )
         .taken()
         .route(TIMEOUT),
