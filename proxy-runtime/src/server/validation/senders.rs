@@ -125,7 +125,7 @@ pub(super) fn remove_classes(headers: &mut HeaderMap, classes: ClassSet) {
     }
 }
 
-/// Returns true if the connection is one of a trusted proxy, which was found when it was accepted.
+/// Returns true if the connection comes from a trusted proxy. This was decided at its accept.
 fn rules_trust(info: &ConnectionInfo) -> bool {
     info.rules.trusts_senders
 }

@@ -315,7 +315,7 @@ struct FirstFrame {
 }
 
 impl FirstFrame {
-    /// Returns whether the frame ends within these bytes or before them, which follow those that were seen.
+    /// Returns true if the frame is complete with `bytes`, which follow the bytes of earlier calls.
     fn is_whole(&mut self, bytes: &[u8]) -> bool {
         // RFC 9113 section 4.1: a head of 9 bytes, and its first three are the length.
         const HEAD: usize = 9;
