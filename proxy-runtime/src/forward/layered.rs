@@ -66,7 +66,7 @@ pub(super) struct Layered {
 }
 
 impl Layered {
-    /// Forwards a request that passed [`validate`](Self::validate) through the layers.
+    /// Forwards a request that passed [`validate`] through the layers.
     pub(super) fn forward<B>(
         context: RouteContext,
         layers: &RouteService,
