@@ -32,10 +32,10 @@ const ROLL_LEAST: usize = 20;
 pub(super) struct Driver {
     sources: Followed,
     options: PipelineOptions,
-    /// Absent while it works.
+    /// The state of the work. Absent while a thread has it.
     work: Option<Box<Work>>,
     shown: Shown,
-    /// Becomes true, or is closed, when it has to end.
+    /// Becomes true, or is closed, when the pipeline must end.
     stopped: watch::Receiver<bool>,
     /// True if everything that the sources have was assembled.
     has_assembled: bool,
