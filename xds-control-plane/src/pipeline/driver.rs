@@ -20,7 +20,8 @@ pub(super) const TARGET: &str = "xds::pipeline";
 /// between two writes.
 const KEEP_GAP: Duration = Duration::from_secs(30);
 
-/// How long endpoints that a canary has lost stay after its share of the requests has returned to its service.
+/// The time for which endpoints that a canary has lost stay after its share of the requests has returned to its
+/// service.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// The interval at which some services take new settings of all clusters. They are rolled out by share,
