@@ -97,12 +97,17 @@ fn first_server(node_id: &str) -> usize {
 }
 
 impl Session {
-    pub(super) fn new(options: Arc<XdsOptions>, dial: Dial, view: watch::Sender<View>) -> Self {
-        let store = Store::new(
-            &options.route_configs,
-            options.listeners,
-            options.max_resources,
-        );
+    /// Creates a session that begins with what the `memo` of before a restart has.
+    pub(super) fn new(
+        options: Arc<XdsOptions>,
+        dial: Dial,
+        view: watch::Sender<View>,
+        memo: Option<&str>,
+    ) -> Self {
+        let mut store = Store::new(&options);
+        if let Some(memo) = memo {
+            store.restore(memo);
+        }
         Self {
             options,
             dial,

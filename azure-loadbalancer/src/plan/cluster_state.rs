@@ -470,7 +470,7 @@ impl<'a> ClusterState<'a> {
     }
 
     /// Returns the lower-case names of the pool entries that stay as they are: those of nodes that cannot be
-    /// read, and those that a write was rejected for. While no node takes part, also all entries except those
+    /// read or have no address, and those that a write was rejected for. While no node takes part, also all entries except those
     /// of excluded nodes.
     pub(super) fn kept_members(&self) -> BTreeSet<String> {
         if self.keeps_last_members() {
@@ -486,8 +486,10 @@ impl<'a> ClusterState<'a> {
                 .collect();
         }
         let nodes = self.nodes.iter();
-        let nodes = nodes
-            .filter(|node| node.unreadable.is_some() && machines::takes_part(self.config, node));
+        let nodes = nodes.filter(|node| {
+            (node.unreadable.is_some() && machines::takes_part(self.config, node))
+                || machines::has_no_address(self.config, node)
+        });
         let names = nodes.map(|node| naming::backend_address(&node.name).to_ascii_lowercase());
         names
             .chain(self.request.held_members.iter().cloned())

@@ -13,6 +13,9 @@ use super::index::{BlockingIndex, Moved};
 use super::token_bucket::TokenBucket;
 use crate::client::{Answer, ConsulError, ConsulErrorKind, Meta, Query, Retry};
 
+/// A response that comes sooner than this has not waited for a change.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
 /// The options of a [`Follower`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -272,8 +275,9 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
         let is_same = self.last.as_deref() == Some(&answer.value);
         match moved {
             Moved::Unknown => self.pause = self.options.poll.mul_f64(0.9 + fastrand::f64() / 5.0),
-            // A server that responds early without a change would do so forever.
-            Moved::Not if waited < self.options.wait => {
+            // A server that responds at once without a change would do so forever. One with a lower limit for
+            // waiting than ours (`max_query_time`) is queried again at once, so that no change comes late.
+            Moved::Not if waited < AT_ONCE.min(self.options.wait) => {
                 let due = self.idle.take();
                 self.pause = due.saturating_duration_since(Instant::now());
             }
