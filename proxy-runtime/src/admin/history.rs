@@ -8,7 +8,7 @@ use super::query::Query;
 use super::respond::AdminResponse;
 use crate::status::ChartView;
 
-/// The chart of the route or cluster that is named, else that of all requests.
+/// Returns the chart of the named route or cluster, or of all requests.
 pub(super) fn of(admin: &AdminState, query: &Query) -> AdminResponse {
     let shared = admin.proxy.shared();
     let (kind, id, view) = match (query.get("route"), query.get("cluster")) {

@@ -21,7 +21,7 @@ pub(super) struct OpenListener {
 }
 
 impl OpenListener {
-    /// Takes what is shown of a listener that is bound to `address`.
+    /// Creates the row of a listener that is bound to `address`.
     pub(super) fn new(listener: &Listener, address: SocketAddr) -> Self {
         Self {
             name: listener.name(),

@@ -14,7 +14,7 @@ pub struct ClientCertificate(Arc<Presented>);
 #[derive(PartialEq, Eq)]
 struct Presented {
     der: Box<[u8]>,
-    /// The same in base64.
+    /// The certificate in base64.
     value: HeaderValue,
 }
 

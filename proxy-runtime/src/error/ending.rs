@@ -26,7 +26,7 @@ struct DropReason {
     tunnel: Option<ForwardErrorKind>,
 }
 
-/// The reason for what this thread drops, until this value is dropped.
+/// Sets the cause that requests get which this thread drops, until this value is dropped.
 pub(crate) struct Dropping {
     before: DropReason,
 }
@@ -63,7 +63,7 @@ impl Drop for Dropping {
 }
 
 impl Cause {
-    /// The cause of the end of a request that is dropped now: its client has gone, unless the server has
+    /// Returns the cause for a request that is dropped now: its client has disconnected, unless the server has set
     /// [another reason](Dropping).
     pub(crate) fn of_drop() -> Self {
         REASON.get().cause

@@ -39,7 +39,7 @@ pub(crate) trait RequestMetrics {
     fn served(&self, labels: Labels, elapsed: Sample);
 }
 
-/// Counts what becomes of one request, from its head to the end of its response.
+/// Counts the result of one request, from its head to the end of its response.
 #[derive(Debug)]
 pub(crate) struct Count {
     started: Instant,

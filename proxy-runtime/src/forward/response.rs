@@ -27,7 +27,7 @@ pub(crate) fn own(status: StatusCode, allow: Option<&str>) -> Response<ProxyBody
     response
 }
 
-/// The same, for a request that failed.
+/// Creates the local reply to a request that failed.
 pub(crate) fn own_to(error: &ForwardError) -> Response<ProxyBody> {
     let mut response = own(error.status(), None);
     websocket::tell_version(error, response.headers_mut());

@@ -135,8 +135,8 @@ use crate::transform::Invalid;
 )]
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Forwarded {
-    /// The request has to be one of the tower service: nothing was read or written. With the request's route, if that was
-    /// looked for and found.
+    /// The request has to be one of the tower service: nothing was read or written. With the request's route, if
+    /// that was looked for and found.
     Typed(Option<RouteIndex>),
     /// The whole response was written.
     Served {

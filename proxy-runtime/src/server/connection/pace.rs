@@ -78,7 +78,7 @@ fn waits(state: &ConnectionState) -> bool {
 
 /// The pace at which a client sends a body.
 ///
-/// Only time in which the proxy asks for data counts; otherwise the destination is slow.
+/// Only time in which the proxy waits for data counts; otherwise the destination is slow.
 #[derive(Debug)]
 pub(crate) struct UploadPace {
     pace: Pace,
@@ -99,8 +99,7 @@ impl UploadPace {
         self.pace.moved(bytes);
     }
 
-    /// To be polled when nothing has come that is waited for: ready when the client had a whole window and did not use
-    /// it.
+    /// Polled while expected data is missing. Ready when the client had a whole window and sent too little.
     pub(crate) fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let Some(due) = self.pace.due() else {

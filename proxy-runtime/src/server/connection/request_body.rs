@@ -24,8 +24,8 @@ use crate::server::metrics::WorkerMetrics;
 
 /// The body of a request that the server received: streams, and obeys [`Limits`](crate::server::Limits).
 ///
-/// Its data are read from the connection as they are asked for; a body that nobody reads holds no more memory than the
-/// connection's buffer or, on HTTP/2, the stream's window.
+/// Its data are read from the connection on demand; an unread body holds no more memory than the connection's
+/// buffer or, on HTTP/2, the stream's window.
 #[derive(Debug)]
 pub struct RequestBody {
     source: DataSource,
@@ -130,7 +130,7 @@ impl RequestBody {
         }
     }
 
-    /// A body that had come with the head.
+    /// Creates a body that arrived with the head.
     pub(crate) fn whole(data: Bytes, connection: &Arc<ConnectionState>) -> Self {
         Self::new(DataSource::Whole(Some(data)), connection, true)
     }

@@ -49,7 +49,7 @@ enum ConnectionEnd {
     Close,
     /// Close after a response.
     Answered {
-        /// True if the client asked for the close.
+        /// True if the client requested the close.
         is_asked: bool,
     },
     /// Drop the connection.
