@@ -227,7 +227,7 @@ impl Session {
                     Next::Answer(None) => return Ok(()),
                     Next::Answer(Some(answer)) => {
                         is_live = true;
-                        self.take_in(answer, queue, stream, &mut pending).await?;
+                        self.apply_response(answer, queue, stream, &mut pending).await?;
                     }
                 },
                 () = sleep_until(silent_until), if knows_all && !is_live => is_live = true,
@@ -247,7 +247,7 @@ impl Session {
         }
     }
 
-    async fn take_in(
+    async fn apply_response(
         &mut self,
         answer: Answer,
         queue: &Outgoing,

@@ -23,7 +23,7 @@ pub(super) type SubjectIndex = usize;
 #[derive(Clone, Debug)]
 pub(super) enum Standing {
     /// The resources are changed to match the request.
-    Wanted(Box<Intent>),
+    Requested(Box<Intent>),
     /// The resources are removed.
     Unwanted,
     /// The resources stay as they are, because the request cannot be met or is out of scope.
@@ -45,7 +45,7 @@ impl Subject<'_> {
 
     pub(super) fn intent(&self) -> Option<&Intent> {
         match &self.standing {
-            Standing::Wanted(intent) => Some(intent),
+            Standing::Requested(intent) => Some(intent),
             Standing::Unwanted | Standing::Held => None,
         }
     }
@@ -55,7 +55,7 @@ impl Subject<'_> {
     }
 
     pub(super) fn is_wanted(&self) -> bool {
-        matches!(self.standing, Standing::Wanted(_))
+        matches!(self.standing, Standing::Requested(_))
     }
 }
 
@@ -566,7 +566,7 @@ fn standing(
         return Standing::Held;
     }
     match Intent::of(service, config) {
-        Ok(intent) => Standing::Wanted(Box::new(intent)),
+        Ok(intent) => Standing::Requested(Box::new(intent)),
         Err(error) => {
             failures.insert(service.key.clone(), error.into());
             Standing::Held

@@ -390,7 +390,7 @@ impl Watch {
             self.schedule.next_due(),
             self.resync.due(),
             self.guard.look_at(),
-            self.guard.judge_at().filter(|_| !self.is_beginning()),
+            self.guard.decide_at().filter(|_| !self.is_beginning()),
             self.completion.due(),
         ];
         dues.into_iter().flatten().min()
@@ -407,7 +407,7 @@ impl Watch {
             self.touch_all();
         }
         // The decision, and whether enough is known, are made at publication.
-        let dues = [self.guard.judge_at(), self.completion.due()];
+        let dues = [self.guard.decide_at(), self.completion.due()];
         self.is_dirty |= dues.into_iter().flatten().any(|at| at <= now);
     }
 
@@ -464,7 +464,7 @@ impl Watch {
             is_hidden,
             now,
         };
-        let verdict = self.guard.judge(&believed.services, &self.said, &sight);
+        let verdict = self.guard.decide(&believed.services, &self.said, &sight);
         if verdict.held > 0 && believed.held == 0 {
             let datacenter = &*self.watching.datacenter;
             tracing::warn!(

@@ -61,7 +61,7 @@ impl Worker {
                 return CycleEnd::Failed(error, failures);
             }
         };
-        match self.take_in(cycle, discovery).await {
+        match self.apply_result(cycle, discovery).await {
             Some(Ok((report, removal_pending))) => CycleEnd::Answered {
                 report,
                 removal_pending,
@@ -108,7 +108,7 @@ impl Worker {
         Ok(discovery)
     }
 
-    async fn take_in(
+    async fn apply_result(
         &mut self,
         cycle: u64,
         discovery: Discovery,

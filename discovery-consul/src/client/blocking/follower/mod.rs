@@ -10,7 +10,7 @@ use discovery_core::Backoff;
 use tokio::time::{Instant, sleep};
 
 use super::index::{BlockingIndex, Moved};
-use super::pace::Pace;
+use super::token_bucket::TokenBucket;
 use crate::client::{Answer, ConsulError, ConsulErrorKind, Meta, Query, Retry};
 
 /// A response that comes sooner than this has not waited for a change.
@@ -172,8 +172,8 @@ pub struct Follower<T> {
     ask: Box<dyn Fn(Query) -> Asked<T> + Send + Sync>,
     index: BlockingIndex,
     last: Option<Arc<T>>,
-    pace: Pace,
-    idle: Pace,
+    pace: TokenBucket,
+    idle: TokenBucket,
     /// The wait before the next query.
     pause: Duration,
     /// Creates the future that ends the pause after a rejection.
@@ -194,8 +194,8 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
     {
         const BURST: u32 = 2;
         Self {
-            pace: Pace::new(BURST, options.min_gap),
-            idle: Pace::new(BURST, options.idle_gap),
+            pace: TokenBucket::new(BURST, options.min_gap),
+            idle: TokenBucket::new(BURST, options.idle_gap),
             options,
             query,
             ask: Box::new(move |query| Box::pin(ask(query))),
