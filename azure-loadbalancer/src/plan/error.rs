@@ -23,7 +23,7 @@ pub enum PlanError {
     Unreadable(String),
     /// Another service has the same UID, so that the names of their resources would clash.
     #[error(
-        "its UID {uid:?} and that of {other} are the same, or begin alike so far that all names would be; give each service its own"
+        "its UID {uid:?} and that of {other} are equal, or equal in the characters that names are made of; give each service its own"
     )]
     DuplicateUid {
         /// The UID.

@@ -147,7 +147,8 @@ async fn a_list_in_place_of_the_security_group_is_an_error_and_nothing_is_writte
         .reconcile(&[flip(true)], &nodes(2))
         .await
         .unwrap_err();
-    assert!(error.to_string().contains("it has no id"), "{error}");
+    let cause = std::error::Error::source(&error).expect("there is a cause");
+    assert!(cause.to_string().contains("it has no id"), "{cause}");
     assert_eq!(contents(&emulator), before);
 
     lies.store(false, Ordering::Relaxed);
