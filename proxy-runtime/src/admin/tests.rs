@@ -105,6 +105,7 @@ async fn every_path_that_the_docs_list_answers() {
         "config",
         "problems",
         "changes",
+        "requests",
     ] {
         json(&admin, &format!("/api/v1/{path}"));
     }
