@@ -17,7 +17,8 @@
 //! | `/api/v1/config` | the active configuration without secrets |
 //! | `/api/v1/problems` | all problems of the configuration |
 //! | `/api/v1/changes` | the last configurations with their changes |
-//! | `/api/v1/explain?method=&url=&header=&listener=` | the route, cluster and changes that a request would get |
+//! | `/api/v1/requests?after=` | the latest requests, if the program keeps some |
+//! | `/api/v1/explain?method=&url=&header=&listener=&remote=` or `?request=` | the route, cluster and changes that a request would get |
 //!
 //! Responses are JSON with names in `snake_case`. Ages and durations are in seconds unless a name
 //! says otherwise. Fields may be added to `v1`; none is removed or changes its meaning.
@@ -39,6 +40,7 @@ mod overview;
 mod places;
 mod providers;
 mod query;
+mod request_list;
 mod respond;
 mod route_list;
 mod serve;
@@ -68,7 +70,7 @@ use self::respond::AdminResponse;
 use self::state::AdminState;
 use crate::explain::Listeners;
 use crate::proxy::Proxy;
-use crate::server::{Limits, Server};
+use crate::server::{Limits, RequestTail, Server};
 
 /// The admin API and page of one proxy. Cheap to clone.
 ///
@@ -100,6 +102,7 @@ impl Admin {
                 open_listeners: Vec::new(),
                 dropped_lines: Vec::new(),
                 dropped_spans: None,
+                requests: None,
                 program_problems: None,
                 draining: AtomicBool::new(false),
                 has_started: AtomicBool::new(false),
@@ -216,6 +219,12 @@ impl AdminBuilder {
         self
     }
 
+    /// Adds the latest requests, which the server passes to `requests` as an access log. Default: none.
+    pub fn requests(mut self, requests: Arc<RequestTail>) -> Self {
+        self.inner.requests = Some(requests);
+        self
+    }
+
     /// Builds the admin API.
     pub fn build(self) -> Admin {
         Admin {
@@ -239,6 +248,7 @@ impl AdminState {
             "/api/v1/changes" => {
                 AdminResponse::json(&serde_json::json!({ "changes": self.proxy.history() }))
             }
+            "/api/v1/requests" => AdminResponse::json(&request_list::of(self, query)),
             "/api/v1/history" => history::of(self, query),
             "/api/v1/listeners" => AdminResponse::json(&listener_list::of(self)),
             "/api/v1/explain" => explain_query::answer(self, query),

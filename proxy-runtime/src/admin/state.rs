@@ -10,7 +10,7 @@ use proxy_model::Problems;
 use super::listener_list::OpenListener;
 use crate::explain::Listeners;
 use crate::proxy::Proxy;
-use crate::server::{Limits, ServerMetrics};
+use crate::server::{Limits, RequestTail, ServerMetrics};
 
 /// The proxy, and what the program has said of it.
 pub(super) struct AdminState {
@@ -25,6 +25,7 @@ pub(super) struct AdminState {
     pub(super) open_listeners: Vec<OpenListener>,
     pub(super) dropped_lines: Vec<DroppedLines>,
     pub(super) dropped_spans: Option<DroppedSpans>,
+    pub(super) requests: Option<Arc<RequestTail>>,
     pub(super) program_problems: Option<ProgramProblems>,
     pub(super) draining: AtomicBool,
     /// True once the proxy has served a configuration of all required sources.

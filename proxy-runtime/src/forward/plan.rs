@@ -167,7 +167,7 @@ pub(super) fn validate(
     valid.map(|()| body_kind).map_err(client_error)
 }
 
-/// Checks the declared length of a request whose body nobody reads.
+/// Checks the declared length of a request whose body is not read.
 ///
 /// # Errors
 ///

@@ -217,7 +217,7 @@ impl Drop for ProxyBody {
         let error = match self.source {
             BodySource::Failed(kind) => Some(kind),
             BodySource::Exchange(ref body) if body.is_whole() => None,
-            // A text is there as a whole. Nobody asks for that of a response to HEAD.
+            // A text is there as a whole. That of a response to HEAD is not read.
             BodySource::Text(_) => None,
             _ if self.is_end_stream() => None,
             _ => Some(ForwardErrorKind::ResponseBodyCanceled.because(Cause::of_drop())),

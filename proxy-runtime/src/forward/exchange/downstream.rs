@@ -377,10 +377,6 @@ pub(crate) enum Backpressure {
     /// No bytes are pending.
     Nothing,
     /// The cluster's `ActivityTimeout`.
-    #[cfg_attr(
-        not(feature = "server"),
-        expect(dead_code, reason = "for the clients of a server")
-    )]
     Idle,
     /// The server's minimum data rate, checked at this time.
     #[cfg_attr(

@@ -15,10 +15,10 @@ const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 /// The pace at which a client reads responses.
 ///
-/// A client is too slow if data waited for it at each look of a window, and less was sent in it than the minimum rate. A
-/// response that waits for its destination never counts. An HTTP/1.1 connection looks whenever it waits. On HTTP/2 this is
-/// about the socket, which is looked at every few seconds; each stream has its own check, because data of one stream says
-/// nothing about another.
+/// A client is too slow if data waited for it at each look of a window, and less was sent in it than the minimum
+/// rate. A response that waits for its destination never counts. An HTTP/1.1 connection looks whenever it waits. On
+/// HTTP/2 this is about the socket, which is looked at every few seconds; each stream has its own check, because data
+/// of one stream says nothing about another.
 #[derive(Debug, Default)]
 pub(crate) struct DownloadPace {
     /// The start of the current run of waiting, and the bytes written by then.

@@ -260,14 +260,22 @@ impl Body for RequestBody {
     }
 }
 
-#[cfg(feature = "http2")]
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if let (Some(meter), DataSource::Http2(reader)) = (&self.meter, &self.source)
-            && !self.has_ended
-            && !reader.is_end()
-        {
-            meter.connection.unread.store(true, Relaxed);
+        let Some(meter) = &self.meter else { return };
+        match &self.source {
+            // It came with the head, and was not read.
+            DataSource::Whole(data) => {
+                let left = data.as_ref().map_or(0, Bytes::len);
+                meter.received.fetch_add(left as u64, Relaxed);
+            }
+            DataSource::Http1(_) => {}
+            #[cfg(feature = "http2")]
+            DataSource::Http2(reader) => {
+                if !self.has_ended && !reader.is_end() {
+                    meter.connection.unread.store(true, Relaxed);
+                }
+            }
         }
     }
 }

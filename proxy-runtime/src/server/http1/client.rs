@@ -302,7 +302,7 @@ impl<T: Transport> Client<T> {
             // A request may be on its way, so the socket is read for a little longer.
             _ if is_silent => after(begin, limits.closing_grace),
             Mode::Full => after(begin, limits.haste()),
-            // Nobody who sends half a head delays the end of the program.
+            // Half a head does not delay the end of the program.
             Mode::Draining => after(self.mode_since, limits.haste()),
         };
         deadline.min(grace)
