@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use proxy_model::ClusterId;
 use serde::Serialize;
 
-use super::AdminState;
 use super::cluster_list::{ClusterCondition, destination_state, rate};
 use super::route_list::takes;
+use super::state::AdminState;
 use crate::status::{ClusterStatus, RouteStatus};
 
 /// Maximum number of drawn nodes of each kind. Nodes that need attention, and then busy ones, come first.

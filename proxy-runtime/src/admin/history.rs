@@ -3,9 +3,9 @@
 use http::StatusCode;
 use proxy_model::{ClusterId, RouteId};
 
-use super::AdminState;
 use super::query::Query;
 use super::respond::AdminResponse;
+use super::state::AdminState;
 use crate::status::ChartView;
 
 /// Returns the chart of the named route or cluster, or of all requests.

@@ -67,10 +67,10 @@
 //! |---|---|
 //! | which failure is retried, where, how often | `retry::tests::each_failure_has_one_verdict` |
 //! | a connection that dies first is replaced, with a body that goes on | `forward::tests::retry` |
-//! | the head for the next destination is the one it would have got at first | `readdress::tests::it_is_the_head_that_would_have_been_written` |
-//! | heads as bytes and as maps get the same changes | `server::engine::tests::same_head::both_ways_say_the_same` |
-//! | clients of each version, layers, destinations of each version: the same messages | `tests/it/server/ways.rs`, `ways_http2.rs` |
-//! | limits of bodies, whoever has them | `server::engine::tests::rejections` |
+//! | the head for another destination | `readdress::tests::it_is_the_head_that_would_have_been_written` |
+//! | the same changes of heads as bytes and as maps | `server::engine::tests::same_head` |
+//! | the same messages for all clients and destinations | `tests/it/server/ways.rs`, `ways_http2.rs` |
+//! | limits of bodies | `server::engine::tests::rejections` |
 //! | limits of responses, timeouts, clients that leave: answer, log and counters | `server::engine::tests::accounts` |
 //! | clients and destinations that are slow | `server::engine::tests::activity` |
 //! | responses before the end of their request | `server::engine::tests::early` |

@@ -131,8 +131,7 @@ mod tests {
         }
     }
 
-    /// What sends heads over HTTP/2 keeps values, and would keep with each of them all of the head that it is a part
-    /// of.
+    /// The sender of HTTP/2 heads keeps values, and a value that shares memory keeps the whole head.
     #[test]
     fn values_of_a_long_head_share_no_memory() {
         for (length, is_shared) in [(100, true), (20_000, false)] {
