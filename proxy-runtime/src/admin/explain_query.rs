@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use http::StatusCode;
 use serde_json::Value;
 
-use super::AdminState;
 use super::query::Query;
 use super::respond::AdminResponse;
+use super::state::AdminState;
 use crate::explain::{ParsedRequest, request_from_text};
 
 pub(super) fn answer(admin: &AdminState, query: &Query) -> AdminResponse {

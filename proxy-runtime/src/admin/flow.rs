@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use proxy_model::ClusterId;
 use serde::Serialize;
 
-use super::AdminState;
 use super::cluster_list::{ClusterCondition, destination_state, rate};
 use super::route_list::takes;
+use super::state::AdminState;
 use crate::status::{ClusterStatus, RouteStatus};
 
 /// Number of nodes of each kind that are drawn: busy ones, and ones that need attention, come

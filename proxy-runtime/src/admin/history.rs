@@ -3,9 +3,9 @@
 use http::StatusCode;
 use proxy_model::{ClusterId, RouteId};
 
-use super::AdminState;
 use super::query::Query;
 use super::respond::AdminResponse;
+use super::state::AdminState;
 use crate::status::ChartView;
 
 /// The chart of the route or cluster that is named, else that of all requests.

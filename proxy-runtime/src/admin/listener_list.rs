@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-use super::AdminState;
+use super::state::AdminState;
 use crate::connection::ListenerRules;
 use crate::server::Listener;
 #[cfg(feature = "tls")]

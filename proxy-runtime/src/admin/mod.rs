@@ -46,6 +46,7 @@ mod route_list;
 mod serve;
 mod server_metrics;
 mod source_metrics;
+mod state;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -54,7 +55,7 @@ mod verdict;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use discovery_core::Merged;
@@ -66,9 +67,10 @@ use self::listener_list::OpenListener;
 use self::providers::Start;
 use self::query::Query;
 use self::respond::AdminResponse;
+use self::state::AdminState;
 use crate::explain::Listeners;
 use crate::proxy::Proxy;
-use crate::server::{Limits, RequestTail, Server, ServerMetrics};
+use crate::server::{Limits, RequestTail, Server};
 
 /// The admin API and page of one proxy. Cheap to clone.
 ///
@@ -78,36 +80,6 @@ use crate::server::{Limits, RequestTail, Server, ServerMetrics};
 pub struct Admin {
     inner: Arc<AdminState>,
 }
-
-struct AdminState {
-    proxy: Proxy,
-    merged: Option<Arc<Merged>>,
-    hosts: Vec<String>,
-    started: Instant,
-    server: Option<Arc<ServerMetrics>>,
-    /// The limits of the traffic server, which `explain` applies.
-    limits: Limits,
-    listeners: Listeners,
-    open_listeners: Vec<OpenListener>,
-    dropped_lines: Vec<DroppedLines>,
-    dropped_spans: Option<DroppedSpans>,
-    requests: Option<Arc<RequestTail>>,
-    program_problems: Option<ProgramProblems>,
-    draining: AtomicBool,
-    /// True once the proxy has served a configuration of all required sources.
-    has_started: AtomicBool,
-    /// Number of connections that were closed to make room for others.
-    evicted: Arc<AtomicU64>,
-}
-
-/// The name of a log, and the number of its missing lines.
-type DroppedLines = (&'static str, Box<dyn Fn() -> u64 + Send + Sync>);
-
-/// The problems that the program finds while it runs.
-type ProgramProblems = Box<dyn Fn() -> Problems + Send + Sync>;
-
-/// The number of spans that the export has dropped.
-type DroppedSpans = Box<dyn Fn() -> u64 + Send + Sync>;
 
 /// Builds an [`Admin`].
 #[must_use = "a builder does nothing until `build` is called"]

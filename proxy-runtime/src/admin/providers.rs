@@ -8,7 +8,7 @@ use discovery_core::merge::ProviderReport;
 use proxy_model::{ClusterId, Problem, RouteId, pointer_to};
 use serde::Serialize;
 
-use super::AdminState;
+use super::state::AdminState;
 use crate::error::Cause;
 use crate::policy::FailingPolicy;
 

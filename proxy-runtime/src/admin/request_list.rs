@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::AdminState;
 use super::query::Query;
+use super::state::AdminState;
 
 #[derive(Serialize)]
 pub(super) struct RequestList {
