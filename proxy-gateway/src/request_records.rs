@@ -14,7 +14,7 @@ impl AccessLogSink for Both {
     }
 }
 
-/// Returns the receiver. `None` if there is neither a log nor a tail of requests.
+/// Returns the receiver. `None`: records have no receiver.
 pub(crate) fn sink(
     log: Option<&Arc<AccessLogWriter>>,
     requests: Option<&Arc<RequestTail>>,

@@ -98,8 +98,8 @@ pub trait RoutePolicies: Send + Sync + 'static {
         connection: ConnectionInfo,
     ) -> PolicyDecision;
 
-    /// Judges a request for [`explain`](crate::explain) as [`judge`](Self::judge) does, as far as that needs nobody
-    /// else: nothing is asked, waited for or counted. Must not block. Default: nothing is known.
+    /// Judges a request for [`explain`](crate::explain) as [`judge`](Self::judge) does, as far as the
+    /// policies decide alone: nothing is asked, waited for or counted. Must not block. Default: nothing is known.
     fn preview(
         &self,
         head: &mut RequestEdit<'_>,

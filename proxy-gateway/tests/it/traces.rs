@@ -104,7 +104,7 @@ async fn the_program_exports_metrics_and_sends_the_last_at_its_end() {
     let mut command = command(&["run", "--config", &file.argument()]);
     command.env(
         "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-        format!("{}v1/metrics", collector.url()),
+        format!("{}/v1/metrics", collector.url()),
     );
     let mut program = peers::spawn(command);
     program

@@ -1,4 +1,4 @@
-//! The state of the admin API, which its pages read.
+//! The state that all requests to the admin API read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -12,7 +12,7 @@ use crate::explain::Listeners;
 use crate::proxy::Proxy;
 use crate::server::{Limits, RequestTail, ServerMetrics};
 
-/// The proxy, and what the program has said of it.
+/// The parts of the program that the admin API shows.
 pub(super) struct AdminState {
     pub(super) proxy: Proxy,
     pub(super) merged: Option<Arc<Merged>>,

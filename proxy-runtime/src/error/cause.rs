@@ -98,7 +98,7 @@ causes! {
     BodyBroken "body_broken" Client
         "The client aborted the request's body, or its framing is malformed"
     MalformedRequest "malformed_request" Client
-        "The request is malformed or ambiguous, or asks for a protocol that is not there"
+        "The request is malformed or ambiguous, or requests a protocol that the proxy does not support"
     NoRoute "no_route" Client
         "No route matches the request"
     NoPartition "no_partition" Client

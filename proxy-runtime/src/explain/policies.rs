@@ -13,7 +13,7 @@ use crate::forward::check_body;
 use crate::head::{HeaderMutations, HttpHead};
 use crate::policy::{PolicyPreview, RoutePolicies, undecided};
 
-/// Has the policies of a route judge a request as far as that needs nobody else. `edits` gets their changes.
+/// Has the policies of a route judge a request as far as they decide alone. `edits` gets their changes.
 ///
 /// # Errors
 ///

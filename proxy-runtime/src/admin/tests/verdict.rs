@@ -252,7 +252,7 @@ async fn routes_that_answer_themselves_are_well() {
     assert_eq!((sum("requests"), sum("failures")), (1, 0));
 }
 
-/// A source that has never answered, or whose services cannot be used, is not what nobody has configured.
+/// A source that has never answered is not an empty configuration.
 #[tokio::test]
 async fn sources_without_an_answer_are_no_empty_configuration() {
     let merged = Merge::new()

@@ -23,15 +23,15 @@ const LONGEST: usize = 512;
 pub struct RequestTail {
     per_second: u32,
     begun: Instant,
-    served: Allowed,
-    failed: Allowed,
+    served: SecondLimit,
+    failed: SecondLimit,
     left_out: AtomicU64,
     kept: Mutex<Kept>,
 }
 
 /// The requests that were taken in the latest second.
 #[derive(Default)]
-struct Allowed(AtomicU64);
+struct SecondLimit(AtomicU64);
 
 #[derive(Default)]
 struct Kept {
@@ -47,8 +47,8 @@ impl RequestTail {
         Self {
             per_second,
             begun: Instant::now(),
-            served: Allowed::default(),
-            failed: Allowed::default(),
+            served: SecondLimit::default(),
+            failed: SecondLimit::default(),
             left_out: AtomicU64::new(0),
             kept: Mutex::default(),
         }
@@ -90,7 +90,7 @@ impl RequestTail {
     }
 }
 
-impl Allowed {
+impl SecondLimit {
     /// Returns true if one more may be taken in this second.
     fn takes(&self, second: u32, most: u32) -> bool {
         let more = |slot: u64| {
