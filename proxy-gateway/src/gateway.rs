@@ -106,7 +106,9 @@ impl Gateway {
         let mut builder = Proxy::builder().upstream(upstream(&settings.server, &provider)?);
         let unreachable = Arc::new(UnreachableClusters::new());
         builder = builder.unreachable(Arc::clone(&unreachable));
-        builder = builder.loop_guard(settings.server.loop_guard);
+        builder = builder
+            .loop_guard(settings.server.loop_guard)
+            .negotiate_errors(settings.server.negotiate_errors);
         let policies = Policies::new().with_transport(policy_client(&provider)?);
         builder = builder.policies(Arc::new(policies));
         if let Some(zone) = &settings.server.zone {

@@ -132,6 +132,7 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Bytes,
+    detail: Option<&'static str>,
 }
 
 impl Answer {
@@ -140,13 +141,14 @@ impl Answer {
             status,
             headers: Vec::new(),
             body: Bytes::new(),
+            detail: None,
         }
     }
 
-    /// Sets a short text for people.
+    /// Sets a sentence for people, in the form that the proxy gives to errors.
     pub(crate) fn saying(mut self, text: &'static str) -> Self {
-        self.push_named(http::header::CONTENT_TYPE, TEXT);
-        self.with_body(Bytes::from_static(text.as_bytes()))
+        self.detail = Some(text);
+        self
     }
 
     /// Sets the body.
@@ -170,9 +172,10 @@ impl Answer {
         for (name, value) in self.headers {
             reply = reply.with_header(name, value);
         }
-        match self.body.is_empty() {
-            true => reply,
-            false => reply.with_body(self.body),
+        match self.detail {
+            Some(detail) => reply.with_detail(detail),
+            None if self.body.is_empty() => reply,
+            None => reply.with_body(self.body),
         }
     }
 }
@@ -180,7 +183,11 @@ impl Answer {
 #[cfg(test)]
 impl Answer {
     pub(crate) fn into_response(self) -> http::Response<Bytes> {
-        let mut response = http::Response::new(self.body);
+        let body = match self.detail {
+            Some(detail) => Bytes::from(format!("{detail}\n")),
+            None => self.body,
+        };
+        let mut response = http::Response::new(body);
         *response.status_mut() = self.status;
         for (name, value) in self.headers {
             response.headers_mut().append(name, value);
@@ -188,8 +195,6 @@ impl Answer {
         response
     }
 }
-
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 #[cfg(test)]
 mod tests {

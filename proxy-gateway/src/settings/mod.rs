@@ -66,6 +66,8 @@ pub(crate) struct Server {
     pub(crate) zone: Option<String>,
     /// True if requests that return to this proxy are rejected.
     pub(crate) loop_guard: bool,
+    /// True if errors have the form that the client prefers.
+    pub(crate) negotiate_errors: bool,
     /// The path of the Unix socket at which a second instance gets the listening sockets of this one.
     pub(crate) handover: Option<PathBuf>,
     /// The resolver of the names of destinations.
@@ -86,6 +88,7 @@ impl Default for Server {
             drain_timeout: DRAIN_TIMEOUT,
             zone: None,
             loop_guard: true,
+            negotiate_errors: false,
             handover: None,
             resolver: Resolver::default(),
             destination_resolver: None,
@@ -157,6 +160,7 @@ fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
             .map_or(DRAIN_TIMEOUT, Duration::from),
         zone: server.text("Zone"),
         loop_guard: server.boolean("LoopGuard").unwrap_or(true),
+        negotiate_errors: server.boolean("NegotiateErrors").unwrap_or_default(),
         handover: read_handover(server),
         resolver: server
             .object("Resolver", resolver::read)

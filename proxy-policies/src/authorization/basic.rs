@@ -220,14 +220,14 @@ fn admitted(user: String) -> Judged {
 }
 
 fn challenged(challenge: &HeaderValue) -> Answer {
-    let mut answer = Answer::new(StatusCode::UNAUTHORIZED).saying("Unauthorized.\n");
+    let mut answer = Answer::new(StatusCode::UNAUTHORIZED).saying("Unauthorized.");
     answer.push("www-authenticate", challenge.clone());
     answer
 }
 
 fn busy() -> Answer {
     let mut answer =
-        Answer::new(StatusCode::SERVICE_UNAVAILABLE).saying("Too many passwords to check.\n");
+        Answer::new(StatusCode::SERVICE_UNAVAILABLE).saying("Too many passwords to check.");
     answer.push("retry-after", HeaderValue::from_static("1"));
     answer
 }

@@ -248,7 +248,7 @@ fn answered(response: Response<Bytes>) -> Answer {
 }
 
 fn closed() -> Answer {
-    Answer::new(StatusCode::SERVICE_UNAVAILABLE).saying("Authorization is not available.\n")
+    Answer::new(StatusCode::SERVICE_UNAVAILABLE).saying("Authorization is not available.")
 }
 
 fn is_of_connection(name: &HeaderName) -> bool {

@@ -148,7 +148,7 @@ impl Jwt {
             }
             Invalid::Unavailable => {
                 let mut answer = Answer::new(StatusCode::SERVICE_UNAVAILABLE)
-                    .saying("The keys of the issuer are not available.\n");
+                    .saying("The keys of the issuer are not available.");
                 answer.push("retry-after", HeaderValue::from_static("5"));
                 Judged::Unavailable(answer)
             }
@@ -163,9 +163,9 @@ impl Jwt {
     fn challenged(&self, status: StatusCode, more: &str) -> Judged {
         let is_denied = status == StatusCode::FORBIDDEN;
         let text = if is_denied {
-            "Forbidden.\n"
+            "Forbidden."
         } else {
-            "Unauthorized.\n"
+            "Unauthorized."
         };
         let mut answer = Answer::new(status).saying(text);
         let challenge = format!("{}{more}", self.0.challenge);

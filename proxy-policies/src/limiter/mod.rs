@@ -150,7 +150,7 @@ impl RateLimiter {
 
     /// The answer to a request that does not pass.
     pub(crate) fn reject(&self, standing: Standing) -> Answer {
-        let mut answer = Answer::new(self.status).saying("Too many requests: try again later.\n");
+        let mut answer = Answer::new(self.status).saying("Too many requests: try again later.");
         if let Some(reset) = standing.reset {
             answer.push("retry-after", fields::seconds(reset).into());
         }

@@ -40,7 +40,7 @@ use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::body_limit;
 use crate::forward::{BodyKind, OutgoingHead, check_head, check_path, reply};
-use crate::head::HttpHead;
+use crate::head::{ErrorForm, HttpHead};
 use crate::live::{Assessment, assess};
 use crate::proxy::Proxy;
 use crate::state::{Generation, Nowhere};
@@ -323,7 +323,7 @@ fn explain_with(
     if let Err(error) = check_path(route, head.path()) {
         return explanation.rejecting(&error);
     }
-    if let Some(reply) = reply(route, &head) {
+    if let Some(reply) = reply(route, &head, ErrorForm::default()) {
         let status = reply.status();
         explanation.location = reply
             .headers()

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
-use crate::head::headers;
+use crate::head::{ErrorForm, headers};
 
 /// The decision of a filter about a request.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct Reply {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
+    /// A sentence for people, in place of a body.
+    detail: Option<&'static str>,
     /// True for the reply of a policy, which clients of gRPC get in their own words.
     is_of_policy: bool,
 }
@@ -45,6 +47,7 @@ impl Reply {
             status,
             headers: HeaderMap::new(),
             body: Bytes::new(),
+            detail: None,
             is_of_policy: false,
         }
     }
@@ -69,17 +72,28 @@ impl Reply {
         self
     }
 
+    /// Sets a sentence for people, in place of a body and its `Content-Type`. It has the form of the proxy's own errors: plain
+    /// text, or what the client prefers if [errors are negotiated](crate::ProxyBuilder::negotiate_errors).
+    pub fn with_detail(mut self, detail: &'static str) -> Self {
+        self.detail = Some(detail);
+        self
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
 
-    pub(crate) fn into_response(self) -> Response<Bytes> {
+    pub(crate) fn into_response(self, form: ErrorForm) -> Response<Bytes> {
         let Self {
             status,
             mut headers,
-            body,
+            mut body,
+            detail,
             is_of_policy,
         } = self;
+        if let Some(detail) = detail {
+            body = form.write(status, Some(detail), &mut headers);
+        }
         headers::strip_hop_by_hop(&mut headers);
         headers.remove(CONTENT_LENGTH);
         let is_bodiless = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);

@@ -6,7 +6,7 @@ use proxy_model::transform::Transforms;
 use super::response as answer;
 use crate::error::ForwardError;
 use crate::filter::{FilterContext, Filters, ResponseEdit};
-use crate::head::{HeaderMutations, ResponseNotes};
+use crate::head::{ErrorForm, HeaderMutations, ResponseNotes};
 use crate::response::ProxyBody;
 use crate::transform::apply_to_own_response;
 
@@ -63,7 +63,12 @@ impl<'a> AppliedFilters<'a> {
         match self.show(&head) {
             Ok(edits) => edits.apply_to(&mut head.headers),
             Err(_) => {
-                (head, body) = answer::own(StatusCode::INTERNAL_SERVER_ERROR, None).into_parts()
+                (head, body) = answer::own(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    None,
+                    ErrorForm::default(),
+                )
+                .into_parts()
             }
         }
         apply_to_own_response(transforms, head.status, &mut head.headers);

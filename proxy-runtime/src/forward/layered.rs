@@ -21,7 +21,7 @@ use crate::BoxError;
 use crate::error::{Cause, ForwardError, ForwardErrorKind};
 use crate::exchange::body_limit;
 use crate::forward::RouteContext;
-use crate::head::{HttpHead, put_in_place};
+use crate::head::{ErrorForm, HttpHead, put_in_place};
 use crate::layer::{ProxyRequestBody, RouteFuture, RouteService};
 use crate::observe::targets;
 use crate::progress::{End, Stage, after};
@@ -187,7 +187,7 @@ fn fail(
     let kind = error.kind().as_str();
     let reason = error as &dyn std::error::Error;
     debug!(target: targets::REQUEST, route = %route.id(), error = kind, reason, "the request failed");
-    let mut response = answer::own_to(error);
+    let mut response = answer::own_to(error, context.form());
     apply_to_own_response(route.transforms(), error.status(), response.headers_mut());
     finish(response, recorder, Some(error))
 }
@@ -230,7 +230,13 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
     let context = parts.extensions.get_mut::<RouteContext>();
     let Some(context) = context.and_then(RouteContext::take) else {
         debug!(target: targets::REQUEST, "a layer has lost the request's extensions");
-        let answer = || async { answer::own(StatusCode::INTERNAL_SERVER_ERROR, None) };
+        let answer = || async {
+            answer::own(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                None,
+                ErrorForm::default(),
+            )
+        };
         return RouteFuture::unfailing(answer);
     };
     let mut head = HttpHead::new(&parts);
@@ -256,6 +262,7 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
                 generation: context.generation(),
                 index: context.index(),
                 head: &head,
+                form: context.form(),
             };
             routed.reject(rejected, &mut AppliedFilters::default(), recorder)
         }),

@@ -21,7 +21,7 @@ use crate::BoxError;
 use crate::error::{Cause, ForwardError};
 use crate::extensions::RouteExtensions;
 use crate::forward::RouteContext;
-use crate::head::{HeaderMutations, HttpHead, put_in_place};
+use crate::head::{ErrorForm, HeaderMutations, HttpHead, put_in_place};
 use crate::layer::ProxyRequestBody;
 use crate::observe::targets;
 use crate::policy::{self, RoutePolicies};
@@ -64,7 +64,8 @@ where
             let index = match plan::find_route(&generation, &head) {
                 Ok(index) => index,
                 Err(unrouted) => {
-                    return ResponseFuture::known(reject(&unrouted, open(&parts, None)));
+                    let form = shared.error_form(&parts.headers);
+                    return ResponseFuture::known(reject(&unrouted, form, open(&parts, None)));
                 }
             };
             let classes = head.classes();
@@ -77,7 +78,11 @@ where
     if let Some(layers) = extensions.and_then(RouteExtensions::layers) {
         let mut recorder = open(&parts, Some(route));
         recorder.routed(route.id(), state.metrics());
-        let context = RouteContext::new(service, &generation, index, recorder.started());
+        let form = shared.error_form(&parts.headers);
+        let context = RouteContext::new(service, &generation, (index, form), recorder.started());
+        if form != ErrorForm::default() {
+            parts.extensions.insert(form);
+        }
         let is_empty = body.is_end_stream();
         // What has no body was checked as far as it can be where it was read.
         let valid = match is_read_here && is_empty {
@@ -111,10 +116,12 @@ where
     };
     let mut recorder = open(&parts, Some(route));
     recorder.routed(route.id(), state.metrics());
+    let form = shared.error_form(&parts.headers);
     let routed = Routed {
         generation: &generation,
         index,
         head: &head,
+        form,
     };
     if routed.policies().is_none() {
         let response = routed.reject(rejected, &mut AppliedFilters::default(), recorder);
@@ -128,6 +135,7 @@ where
             generation: &generation,
             index,
             head: &head,
+            form,
         };
         let response = routed.respond(rejected, recorder).await;
         recycled::release(Kind::Request, parts.headers, parts.extensions);
@@ -141,6 +149,8 @@ pub(super) struct Routed<'a> {
     pub(super) generation: &'a Generation,
     pub(super) index: RouteIndex,
     pub(super) head: &'a HttpHead<'a>,
+    /// The form of errors that the client prefers.
+    pub(super) form: ErrorForm,
 }
 
 impl<'a> Routed<'a> {
@@ -164,7 +174,7 @@ impl<'a> Routed<'a> {
             Err(error) => self.fail(&error, &mut filtering, recorder),
             Ok(Some(reply)) => {
                 recorder.replied(Cause::of_reply(reply.status()));
-                let response = reply.into_response().map(ProxyBody::text);
+                let response = reply.into_response(self.form).map(ProxyBody::text);
                 finish(
                     filtering.shown(response, route.transforms()),
                     recorder,
@@ -208,8 +218,9 @@ impl<'a> Routed<'a> {
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
             return self.fail(&error, filtering, recorder);
         }
-        let unavailable = || answer::own(StatusCode::SERVICE_UNAVAILABLE, None);
-        let response = reply(route, self.head).unwrap_or_else(unavailable);
+        let form = self.form;
+        let unavailable = || answer::own(StatusCode::SERVICE_UNAVAILABLE, None, form);
+        let response = reply(route, self.head, form).unwrap_or_else(unavailable);
         let response = filtering.shown(response, route.transforms());
         finish(response, recorder, None)
     }
@@ -222,7 +233,7 @@ impl<'a> Routed<'a> {
         recorder: OpenRecorder,
     ) -> Response<ProxyBody> {
         self.log(error);
-        let response = answer::own_to(error);
+        let response = answer::own_to(error, self.form);
         let response = filtering.shown(response, self.route().transforms());
         finish(response, recorder, Some(error))
     }
@@ -249,14 +260,18 @@ impl<'a> Routed<'a> {
 }
 
 /// The response to a request that no route takes.
-fn reject(unrouted: &Unrouted, mut recorder: OpenRecorder) -> Response<ProxyBody> {
+fn reject(unrouted: &Unrouted, form: ErrorForm, mut recorder: OpenRecorder) -> Response<ProxyBody> {
     recorder.replied(Some(Cause::NoRoute));
     let response = match unrouted {
-        Unrouted::NotFound => answer::own(StatusCode::NOT_FOUND, None),
+        Unrouted::NotFound => answer::own(StatusCode::NOT_FOUND, None, form),
         Unrouted::MethodNotAllowed(methods) => {
             let mut allowed: Vec<&str> = methods.iter().collect();
             allowed.sort_unstable();
-            answer::own(StatusCode::METHOD_NOT_ALLOWED, Some(&allowed.join(", ")))
+            answer::own(
+                StatusCode::METHOD_NOT_ALLOWED,
+                Some(&allowed.join(", ")),
+                form,
+            )
         }
     };
     finish(response, recorder, None)

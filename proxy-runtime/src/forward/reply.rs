@@ -7,13 +7,17 @@ use proxy_model::RequestHead;
 use proxy_model::compiled::{Redirect, RedirectError, Route, RouteTarget};
 
 use super::response::own;
-use crate::head::HttpHead;
+use crate::head::{ErrorForm, HttpHead};
 use crate::response::ProxyBody;
 
 /// Returns the response that a route gives itself. `None` if it leads to a cluster.
-pub(crate) fn reply(route: &Route, head: &HttpHead<'_>) -> Option<Response<ProxyBody>> {
+pub(crate) fn reply(
+    route: &Route,
+    head: &HttpHead<'_>,
+    form: ErrorForm,
+) -> Option<Response<ProxyBody>> {
     match route.target() {
-        RouteTarget::Redirect(redirect) => Some(redirected(redirect, route, head)),
+        RouteTarget::Redirect(redirect) => Some(redirected(redirect, route, head, form)),
         RouteTarget::Respond(fixed) => {
             let body = Bytes::copy_from_slice(fixed.body().as_bytes());
             let mut response = Response::new(ProxyBody::text(body));
@@ -31,19 +35,24 @@ pub(crate) fn reply(route: &Route, head: &HttpHead<'_>) -> Option<Response<Proxy
     }
 }
 
-fn redirected(redirect: &Redirect, route: &Route, head: &HttpHead<'_>) -> Response<ProxyBody> {
+fn redirected(
+    redirect: &Redirect,
+    route: &Route,
+    head: &HttpHead<'_>,
+    form: ErrorForm,
+) -> Response<ProxyBody> {
     let values = route.matcher().path().capture(head.path());
     let location = redirect.location(head, &values.unwrap_or_default());
     let location = match location {
         Ok(location) => HeaderValue::try_from(location),
-        Err(RedirectError::ToItself) => return own(StatusCode::LOOP_DETECTED, None),
-        Err(RedirectError::NoHost) => return own(StatusCode::BAD_REQUEST, None),
+        Err(RedirectError::ToItself) => return own(StatusCode::LOOP_DETECTED, None, form),
+        Err(RedirectError::NoHost) => return own(StatusCode::BAD_REQUEST, None, form),
     };
     // A path that was received can be written; one that a program made may be anything.
     let Ok(location) = location else {
-        return own(StatusCode::BAD_REQUEST, None);
+        return own(StatusCode::BAD_REQUEST, None, form);
     };
-    let mut response = own(redirect.status(), None);
+    let mut response = own(redirect.status(), None, form);
     response.headers_mut().insert(LOCATION, location);
     response
 }

@@ -2,6 +2,7 @@
 //! them.
 
 mod address_text;
+mod error_form;
 pub(crate) mod headers;
 mod http_head;
 mod in_place;
@@ -10,6 +11,7 @@ mod local_reply;
 mod mutations;
 
 pub(crate) use self::address_text::AddressText;
+pub(crate) use self::error_form::ErrorForm;
 pub(crate) use self::http_head::HttpHead;
 #[cfg(feature = "http2")]
 pub(crate) use self::http_head::is_websocket_connect;

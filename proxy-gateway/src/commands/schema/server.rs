@@ -14,6 +14,7 @@ pub(super) fn section() -> Value {
             "DrainTimeout": text("How long requests in flight may take when the program stops. Unset: 30s."),
             "Zone": text("Where this proxy is: destinations of the same zone are preferred."),
             "LoopGuard": switch("Whether a request that comes back to this proxy gets 508, for which each request that is forwarded has a member in `CDN-Loop`.", true),
+            "NegotiateErrors": switch("Whether errors of the program have the form that a client prefers by its `Accept`: JSON (`application/problem+json`), HTML or plain text.", false),
             "Handover": text("The socket file at which a second instance of the program takes the listening sockets over, so that no client is rejected; on Linux. Unset: off."),
             "AffinityKeys": texts("Keys of 32 bytes in base64 that encrypt the values of the affinity policies `Cookie` and `CustomHeader`: the first one encrypts, all decrypt. Unset: a random one."),
             "AffinityKeysFile": text("The file with these keys, one on each line; a changed file is read while the program runs. Unset: none."),

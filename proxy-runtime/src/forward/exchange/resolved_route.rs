@@ -166,13 +166,19 @@ impl<'a> ResolvedRoute<'a> {
         self.route_state.extensions()?.policies()
     }
 
-    /// Returns true if the route has policies or filters.
+    /// Returns true if the route has policies or filters, or errors have a form that the client prefers.
     #[inline]
     pub(crate) fn is_guarded(&self) -> bool {
         let extensions = self.route_state.extensions();
         extensions.is_some_and(|extensions| {
             extensions.policies().is_some() || extensions.filters().is_some()
-        })
+        }) || self.negotiates_errors()
+    }
+
+    /// Returns true if errors have the form that the client prefers.
+    #[inline]
+    pub(crate) fn negotiates_errors(&self) -> bool {
+        self.service.shared().negotiates_errors()
     }
 
     /// The context for filters.

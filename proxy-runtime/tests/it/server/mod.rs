@@ -14,6 +14,7 @@ mod client_certificates;
 mod clients;
 mod crowds;
 mod drain;
+mod error_bodies;
 mod explained;
 mod faults;
 mod filtered;
