@@ -36,6 +36,8 @@ pub(super) struct DestinationPool {
     /// connections are tasks and end with it, HTTP/1.1 connections are values and stay. So they are lent within their
     /// [group](RuntimeGroup) only.
     is_shared: bool,
+    /// True if each connection is announced for one client, so that no other request may use it.
+    is_announced: bool,
     multiple_http2: bool,
     connect_timeout: Duration,
     idle_timeout: Duration,
@@ -57,6 +59,7 @@ impl DestinationPool {
             destination: Arc::clone(destination),
             max_connections: upstream.max_connections().unwrap_or(u32::MAX),
             is_shared: upstream.max_connections().is_some(),
+            is_announced: upstream.sends_proxy_protocol(),
             multiple_http2: upstream.multiple_http2_connections(),
             connect_timeout: options.connect_timeout,
             idle_timeout: options.idle_timeout,
@@ -163,6 +166,7 @@ impl DestinationPool {
             destination: &self.destination,
             upstream: wanted.upstream,
             protocols: wanted.protocols,
+            announced: wanted.announced,
             pool: &self.this,
         }
     }
@@ -170,7 +174,7 @@ impl DestinationPool {
     /// Releases a connection after its request.
     pub(super) fn put(&self, mut connection: Box<Http1Connection>, now: Instant) {
         // Bytes after the response belong to no request, so the connection must close.
-        if !connection.input.is_empty() || self.destination.is_removed() {
+        if !connection.input.is_empty() || self.destination.is_removed() || self.is_announced {
             return;
         }
         connection.rest(now);

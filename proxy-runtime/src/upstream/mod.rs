@@ -40,6 +40,7 @@ mod opening;
 mod options;
 mod pool;
 pub(crate) mod protocol;
+mod proxy_header;
 mod queue;
 mod resolve;
 mod slot;
@@ -76,6 +77,7 @@ pub(crate) use self::once::OwnResponse;
 pub use self::options::UpstreamOptions;
 use self::pool::Pool;
 pub(crate) use self::protocol::Protocols;
+pub(crate) use self::proxy_header::AnnouncedClient;
 #[cfg(feature = "metrics")]
 pub(crate) use self::resolve::NameCounts;
 pub(crate) use self::resolve::Unresolved;

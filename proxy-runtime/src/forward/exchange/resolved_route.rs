@@ -25,7 +25,7 @@ use crate::response::ExchangeInfo;
 use crate::state::{Generation, RouteState};
 use crate::strict_path;
 use crate::transform::{CompiledTransforms, Invalid, sent_method};
-use crate::upstream::{Http1Connection, Lease, Protocols};
+use crate::upstream::{AnnouncedClient, Http1Connection, Lease, Protocols};
 
 /// The route, cluster and method of a request, in the configuration that they were found in.
 #[derive(Clone, Copy, Debug)]
@@ -243,6 +243,11 @@ impl<'a> ResolvedRoute<'a> {
             is_careful: has_body || !self.method.is_idempotent(),
             is_bound: self.state.is_bound(self.cluster, picked.bond),
             due: self.head_due(down, recorder),
+            announced: self
+                .cluster
+                .upstream()
+                .sends_proxy_protocol()
+                .then(|| AnnouncedClient::of(&down.connection())),
         }
     }
 

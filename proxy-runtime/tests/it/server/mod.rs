@@ -5,6 +5,7 @@
 
 mod affinity;
 mod again;
+mod announced;
 mod browser;
 mod bytes;
 #[cfg(all(feature = "admin", feature = "http2", feature = "tls"))]
