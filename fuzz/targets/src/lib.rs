@@ -28,6 +28,7 @@ mod labels;
 mod last_good;
 mod layers;
 pub mod mutation;
+mod policies;
 mod proxy_header;
 mod query_matcher;
 mod route_table;
@@ -60,6 +61,7 @@ pub use self::http2_blocks::http2_blocks;
 pub use self::labels::labels;
 pub use self::last_good::last_good;
 pub use self::layers::layers;
+pub use self::policies::{authorization, jwt, origin};
 pub use self::proxy_header::proxy_header;
 pub use self::query_matcher::query_matcher;
 pub use self::route_table::route_table;
@@ -79,8 +81,9 @@ pub use self::yaml::yaml;
 pub type Target = fn(&[u8]);
 
 /// All targets by name. Their seeds are in `seeds/` under the same name.
-pub const TARGETS: [(&str, Target); 33] = [
+pub const TARGETS: [(&str, Target); 36] = [
     ("affinity_cookie", affinity_cookie),
+    ("authorization", authorization),
     ("config", config),
     ("config_diff", config_diff),
     ("consul_answers", consul_answers),
@@ -96,9 +99,11 @@ pub const TARGETS: [(&str, Target); 33] = [
     ("http1_request", http1_request),
     ("http1_response", http1_response),
     ("http2_blocks", http2_blocks),
+    ("jwt", jwt),
     ("labels", labels),
     ("last_good", last_good),
     ("layers", layers),
+    ("origin", origin),
     ("proxy_header", proxy_header),
     ("query_matcher", query_matcher),
     ("route_table", route_table),
