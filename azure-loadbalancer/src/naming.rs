@@ -75,7 +75,8 @@ pub(crate) fn check_uid(uid: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "metadata.uid: {uid:?} is no UUID, so that nobody would know whose its resources are once it is gone; leave it out, and one is made of the cluster's name and the service's"
+        "metadata.uid: {uid:?} is no UUID, so the owner of its resources would be unknown after its \
+         deletion; leave it out, and one is derived from the names of the cluster and the service"
     ))
 }
 

@@ -149,8 +149,7 @@ impl LoadBalancerProvider {
         Ok(())
     }
 
-    /// Makes all services reachable at once. Resources of other services count as orphans, for which
-    /// [`Config::orphans`] has the policy.
+    /// Makes all services reachable at once. Resources of other services count as orphans; see [`Config::orphans`].
     ///
     /// # Errors
     ///

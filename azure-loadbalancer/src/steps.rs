@@ -113,8 +113,8 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Returns the load balancer of a service. Without one, the one that it would get if one is wanted, else
-    /// that of the cluster.
+    /// Returns the load balancer of a service. If it has none: the one that it would get if `want` is true, else
+    /// the cluster's.
     ///
     /// # Errors
     ///

@@ -9,6 +9,17 @@ use serde_path_to_error::Segment;
 /// The maximum size of a text, in bytes. A cluster's services take a hundredth of this.
 pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
+/// Returns an error with its causes, separated by `: `.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(one) = cause {
+        text = format!("{text}: {one}");
+        cause = one.source();
+    }
+    text
+}
+
 /// A text parsed into its documents.
 #[derive(Clone, Debug)]
 pub struct Documents<'t> {

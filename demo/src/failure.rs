@@ -27,7 +27,13 @@ impl Failure {
 
     /// Creates the failure of an address that cannot be bound, with the option that changes it.
     pub(crate) fn of_address(address: SocketAddr, option: &str, error: &dyn Error) -> Self {
-        let Self(text) = Self::of(&format!("cannot listen on {address}"), error);
+        let Self(text) = Self::of("", error);
+        let text = text.trim_start_matches(": ");
+        // Most errors of an address say already which one it is.
+        let text = match text.contains(&address.to_string()) {
+            true => text.to_owned(),
+            false => format!("cannot listen on {address}: {text}"),
+        };
         Self(format!(
             "{text}\nChoose another address: --{option} 127.0.0.1:0"
         ))

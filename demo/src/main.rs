@@ -139,7 +139,7 @@ async fn tell(
             screen::say(step.says);
             emulator
                 .with_cluster(|cluster| step.act(cluster, instances))
-                .map_err(|error| Failure::of("the demo cannot go on", &error))?;
+                .map_err(|error| Failure::of("the demo cannot continue", &error))?;
         }
         begin += story::LENGTH / options.speed;
         tokio::time::sleep_until(begin).await;

@@ -50,7 +50,7 @@ pub(crate) fn show(proxy: &RunningProxy, emulator: &Emulator, took: Duration) {
         ),
         (
             format!("curl '{cluster}/Services/Shop~Payments/$/GetHealth?api-version=6.0'"),
-            "what the cluster was told",
+            "health reports in the cluster",
         ),
     ] {
         print(&format!("    {command:<50} # {what}"));

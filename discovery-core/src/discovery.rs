@@ -127,8 +127,8 @@ pub struct DiscoveredService {
     pub unread: Vec<Arc<str>>,
 }
 
-/// The labels that a source made a service's configuration of, and how it makes configuration of other labels for what
-/// the service consists of now.
+/// The labels of a service, and a function that converts labels to configuration with the service's current parts.
+/// With it, last known good labels serve with current destinations.
 ///
 /// Two of them are equal if their labels are.
 #[derive(Clone)]

@@ -78,7 +78,7 @@ pub trait ConfigProvider: Send + Sync {
         let _ = (cluster, seen);
     }
 
-    /// Returns true if the proxy is not ready before this provider has had a configuration.
+    /// Returns true if the proxy is ready only after this provider has delivered a configuration.
     fn is_required(&self) -> bool {
         true
     }
@@ -184,7 +184,7 @@ impl ProviderState {
         self.replace(config, revision)
     }
 
-    /// Makes this the configuration, a part of which is outdated.
+    /// Publishes a configuration, a part of which is outdated.
     pub(crate) fn serve_in_part(
         &mut self,
         config: Arc<ProxyConfig>,

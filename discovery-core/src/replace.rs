@@ -77,7 +77,7 @@ impl Drop for Replacement {
     }
 }
 
-/// Checks that not every account of the machine can put a file into the directory of `path`. Blocks.
+/// Checks that the directory of `path` is not writable by every account of the machine. Blocks.
 ///
 /// # Errors
 ///

@@ -79,7 +79,7 @@ pub enum SourceState {
     Restored,
     /// Live: the last poll succeeded and its result serves.
     Live,
-    /// Polled in part: some calls fail, and older data stands in for theirs.
+    /// Some calls of the poll failed, and older data replaces their results.
     Partial,
     /// Failing. The last known configuration serves, if there is one.
     Failing,

@@ -1,4 +1,4 @@
-//! Texts that others have written, made fit for a message: for those who write sources.
+//! Untrusted texts, shortened and escaped for messages. For authors of sources.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -43,10 +43,11 @@ pub fn without_root(host: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns an error with its causes, separated by `: `. Causes beyond the 16th are left out, since an error
-/// that names itself as its cause would go on forever.
+/// Returns an error with its causes, separated by `: `. Causes beyond the 16th are left out, since an error that
+/// names itself as its cause would never end.
 ///
-/// Errors may be foreign code: one that panics when it is shown is replaced by a sentence that reports it.
+/// Errors may be code of others: if one panics while it is formatted, a sentence that reports the panic replaces
+/// it.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = text_of(&|| error.to_string());
     let mut cause = contained_call(|| error.source()).unwrap_or_default();

@@ -23,7 +23,7 @@ const PACE: Duration = Duration::from_millis(100);
 pub enum Unreachable {
     /// A failed connection to one of its destinations: it was rejected, or timed out.
     Destination,
-    /// No available destination: the cluster has none, or all are unhealthy.
+    /// The cluster has no available destination: it has none, or all are unhealthy.
     Cluster,
 }
 

@@ -93,7 +93,7 @@ impl<'a> Candidate<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scope<'a> {
-    /// One service's.
+    /// The configuration of one service.
     Service {
         /// Name of the [`Discoverer`](crate::Discoverer).
         source: &'a str,

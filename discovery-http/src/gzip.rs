@@ -17,7 +17,7 @@ pub(crate) fn is_name(encoding: &HeaderValue) -> bool {
     name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip")
 }
 
-/// Returns whether an encoding is none, which a server need not say.
+/// Returns true if the value of `Content-Encoding` names no encoding (`identity`, which servers may leave out).
 pub(crate) fn is_identity(encoding: &HeaderValue) -> bool {
     let name = encoding.as_bytes().trim_ascii();
     name.is_empty() || name.eq_ignore_ascii_case(b"identity")
@@ -31,7 +31,7 @@ pub(crate) fn decoded(body: &[u8], most: usize) -> Result<Bytes, TransportError>
         .take(limit)
         .read_to_end(&mut plain);
     if let Err(error) = read {
-        let message = "the answer says that it is gzip, and is not";
+        let message = "the response is declared as gzip but is not";
         let failed = TransportError::new(TransportErrorKind::Interrupted, message);
         return Err(failed.with_source(error));
     }

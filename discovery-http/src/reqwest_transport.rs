@@ -156,7 +156,7 @@ fn decoded(headers: &mut HeaderMap, body: Bytes, max_body: usize) -> Result<Byte
         Some(encoding) if gzip::is_name(&encoding) => gzip::decoded(&body, max_body),
         Some(_) => Err(TransportError::new(
             TransportErrorKind::Interrupted,
-            "the answer is in an encoding that was not asked for",
+            "the response has an encoding that was not requested",
         )),
     }
 }

@@ -43,7 +43,7 @@ impl Member {
     }
 }
 
-/// Returns the address in an agent's bytes, of which there must be 4 or 16.
+/// Returns the address in an agent's bytes. `None` unless there are 4 or 16 bytes.
 pub(crate) fn address_of(bytes: &[u8]) -> Option<IpAddr> {
     if let Ok(four) = <[u8; 4]>::try_from(bytes) {
         return Some(Ipv4Addr::from(four).into());

@@ -305,7 +305,7 @@ impl CallError {
         self
     }
 
-    /// Adds what is probably wrong, or what to do, to the message.
+    /// Adds the probable cause, or a remedy, to the message.
     pub(crate) fn with_hint(mut self, hint: &str) -> Self {
         self.message.push_str("; ");
         self.message.push_str(hint);

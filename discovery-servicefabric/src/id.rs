@@ -74,7 +74,7 @@ pub enum NameError {
     #[error("the name does not begin with `fabric:/`")]
     NotAFabricName,
     /// A name with a `~`.
-    #[error("the name has a `~`, which the gateway reads as `/`, so it cannot be asked for")]
+    #[error("the name has a `~`, which the gateway reads as `/`, so it cannot be requested")]
     Tilde,
     /// An empty name, `.` or `..`, which have a meaning of their own in a path.
     #[error("the name cannot be a segment of a path")]

@@ -25,9 +25,9 @@ const LONGEST_REASON: usize = 500;
 
 /// Takes configuration from a control plane over xDS.
 ///
-/// Route configurations become routes, clusters with their endpoints become clusters; each is a service
-/// that can be quarantined on its own. While the control plane is unavailable the result is an error, so
-/// that a [`Runner`] keeps serving what was last accepted and shows its age.
+/// Route configurations become routes, clusters with their endpoints become clusters; each is a service that can be
+/// quarantined on its own. While the control plane is unavailable the result is an error, so that a [`Runner`]
+/// keeps serving the last accepted resources and shows their age.
 ///
 /// Clones share everything. The session begins with the first call of [`discover`](Discoverer::discover),
 /// and ends with the last clone.
@@ -140,7 +140,7 @@ impl Discoverer for XdsDiscoverer {
         };
         let Some(view) = wait_for(&mut views, FIRST_ANSWER, is_decided).await else {
             return Err(DiscoverError::transient(
-                "the control plane has not said yet what is to be served",
+                "the control plane has not sent a configuration yet",
             ));
         };
         match (view.discovery, view.is_live, view.error) {
@@ -148,7 +148,7 @@ impl Discoverer for XdsDiscoverer {
             (None, _, None) => {
                 let rejected = view.rejected.as_deref().cloned().unwrap_or_default();
                 let message = format!(
-                    "nothing of what the control plane says can be served: {}",
+                    "no resource of the control plane can be served: {}",
                     shortened(&rejected.to_string().replace('\n', "; "), LONGEST_REASON)
                 );
                 Err(DiscoverError::transient(message).with_problems(rejected))

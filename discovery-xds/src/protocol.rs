@@ -147,7 +147,7 @@ impl Stream {
         requests
     }
 
-    /// Returns a request for wanted resources that were not requested yet, if there are any.
+    /// Returns a request for needed resources that were not requested yet, if there are any.
     fn subscribe(&mut self, kind: ResourceType, store: &Store) -> Option<Request> {
         let wanted = store.wanted(kind);
         let is_first = !self.subscribed.contains_key(&kind);

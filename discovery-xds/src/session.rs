@@ -80,7 +80,7 @@ impl Outgoing {
         };
         match sent {
             true => Ok(()),
-            false => Err("the control plane takes no requests".to_owned()),
+            false => Err("the control plane reads no requests".to_owned()),
         }
     }
 }
@@ -120,7 +120,7 @@ impl Session {
         loop {
             let begun = Instant::now();
             let error = self.one_stream(attempt).await;
-            tracing::warn!(target: "xds::client", error = %error, "the control plane is lost; what it said last serves on");
+            tracing::warn!(target: "xds::client", error = %error, "the control plane is lost; its last resources continue to serve");
             self.view.send_modify(|view| {
                 view.is_live = false;
                 view.error = Some(error);
@@ -184,8 +184,8 @@ impl Session {
         }
     }
 
-    /// Applies responses until the stream ends. Some servers send the headers only with the first message,
-    /// of which there may be none if nothing has changed since the last stream.
+    /// Applies responses until the stream ends. Some servers send the headers only with the first message, and
+    /// there may be none if nothing has changed since the last stream.
     async fn follow(
         &mut self,
         opening: impl Future<Output = Result<Incoming, String>>,
@@ -250,7 +250,7 @@ impl Session {
         pending: &mut Pending,
     ) -> Result<(), String> {
         let Some(kind) = ResourceType::from_type_url(&answer.type_url) else {
-            tracing::debug!(target: "xds::client", type_url = %shortened(&answer.type_url, 200), "nobody asked for this type");
+            tracing::debug!(target: "xds::client", type_url = %shortened(&answer.type_url, 200), "a response of a type that was not requested");
             return Ok(());
         };
         let now = Instant::now();

@@ -55,7 +55,7 @@ pub(super) struct Store {
     routes: Table<ReadRoutes>,
     clusters: Table<ReadCluster>,
     endpoints: Table<ReadEndpoints>,
-    /// The requested resources of which nothing is known, with the time of the request.
+    /// The requested resources that have not arrived yet, with the time of the request.
     missing: BTreeMap<(ResourceType, String), Instant>,
     /// The time at which the stream began.
     begun: Instant,
@@ -244,9 +244,8 @@ impl Store {
         self.was_usable
     }
 
-    /// Returns the route configurations that a listener restricts in an unsupported way, with the listener.
-    /// Another listener may lead there without a restriction, but it is unknown whether this proxy stands
-    /// in its place.
+    /// Returns the route configurations that a listener restricts in an unsupported way, with the listener. Another
+    /// listener may lead there without a restriction, but it is unknown whether this proxy replaces that one.
     fn closed(&self) -> BTreeMap<&String, &String> {
         let listeners = self.listeners.held.iter();
         listeners
@@ -329,7 +328,8 @@ impl Store {
 fn closing(routes: &str, listener: &str) -> Problem {
     let (routes, listener) = (shortened(routes, 100), shortened(listener, 100));
     let message = format!(
-        "the listener `{listener}` says who may send to the routes `{routes}`, which cannot be honoured; their requests get 503"
+        "the listener `{listener}` restricts access to the routes `{routes}` in \
+         an unsupported way; their requests get 503"
     );
     let pointer = pointer_to("/route_configuration", &routes);
     Problem::error(pointer, "closed", message)

@@ -153,22 +153,22 @@ impl<T: PartialEq> Table<T> {
         (changed, rejections)
     }
 
-    /// Removes the resources that are no longer wanted.
+    /// Removes the resources that are no longer needed.
     pub(super) fn keep(&mut self, wanted: &BTreeSet<String>) {
         self.held.retain(|name, _| wanted.contains(name));
         self.rejected.retain(|name, _| wanted.contains(name));
         self.absent.retain(|name| wanted.contains(name));
     }
 
-    /// Returns true if nothing is known of a wanted resource.
+    /// Returns true if nothing is known of a needed resource.
     pub(super) fn lacks(&self, name: &str) -> bool {
         !self.held.contains_key(name)
             && !self.rejected.contains_key(name)
             && !self.absent.contains(name)
     }
 
-    /// Returns the versions, without resources of which a part is rejected: they must be sent again, and
-    /// rejected again, on each stream.
+    /// Returns the versions of the resources, except partly rejected ones: those must be sent again, and rejected
+    /// again, on each stream.
     pub(super) fn versions(&self) -> impl Iterator<Item = (String, String)> {
         (self.held.iter())
             .filter(|(_, held)| !held.problems.has_errors())
@@ -185,7 +185,7 @@ impl<T: PartialEq> Table<T> {
     }
 }
 
-/// The same warning of many resources is one: a fleet has thousands of clusters that are alike.
+/// Combines equal warnings of many resources into one: a fleet may have thousands of similar clusters.
 pub(super) fn gathered(problems: impl Iterator<Item = Problem>) -> Vec<Problem> {
     let mut found: Vec<(Problem, usize)> = Vec::new();
     let mut known: HashMap<(Cow<'static, str>, String), usize> = HashMap::new();

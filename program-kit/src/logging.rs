@@ -103,12 +103,15 @@ impl Logging {
             (None, Some(filter)) => (filter, "in RUST_LOG"),
             (None, None) => (self.unset.to_owned(), "by default"),
         };
-        EnvFilter::try_new(of_this_project(&chosen)).map_err(|error| {
+        let is_not_a_filter = |error: &dyn std::fmt::Display| {
             Failure::new(format!(
                 "`{chosen}` {origin} is not a log filter: {error}; write for example `{}`",
                 self.example
             ))
-        })
+        };
+        let chosen = without_spaces(&chosen);
+        check_words(&chosen).map_err(|error| is_not_a_filter(&error))?;
+        EnvFilter::try_new(of_this_project(&chosen)).map_err(|error| is_not_a_filter(&error))
     }
 }
 
@@ -133,6 +136,93 @@ impl LogControl {
             .map_err(|error| Failure::new(format!("the log filter cannot be changed: {error}")))?;
         self.logging = logging;
         Ok(())
+    }
+}
+
+/// The levels of a log filter.
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// Levels of other loggers, and the level that they stand for here.
+const FOREIGN_LEVELS: [(&str, &str); 10] = [
+    ("none", "off"),
+    ("critical", "error"),
+    ("fatal", "error"),
+    ("err", "error"),
+    ("warning", "warn"),
+    ("information", "info"),
+    ("notice", "info"),
+    ("inf", "info"),
+    ("verbose", "trace"),
+    ("all", "trace"),
+];
+
+/// Returns a filter without the spaces that people write behind commas. Values of fields may contain some.
+fn without_spaces(filter: &str) -> String {
+    match filter.contains('[') {
+        true => filter.to_owned(),
+        false => filter
+            .split(',')
+            .map(str::trim)
+            .collect::<Vec<_>>()
+            .join(","),
+    }
+}
+
+/// Rejects a word that is neither a level nor a target of this project.
+///
+/// `EnvFilter` takes any other word for a target whose lines are all logged, and logs nothing else: `warning`
+/// would silence the program.
+fn check_words(filter: &str) -> Result<(), String> {
+    let directives = filter.split(',').map(str::trim);
+    for directive in directives.filter(|directive| !directive.is_empty()) {
+        // Spans and fields may contain nearly anything; the parser of the filter reads them.
+        if directive.contains('[') {
+            continue;
+        }
+        let (word, level) = match directive.split_once('=') {
+            Some((target, level)) => (target, Some(level)),
+            None => (directive, None),
+        };
+        if let Some(odd) = word.chars().find(|c| !is_of_target(*c)) {
+            return Err(format!(
+                "`{word}` contains {odd:?}; directives are separated by commas"
+            ));
+        }
+        match level {
+            // A number from 0 to 5 is a level, too.
+            Some("") => return Err(format!("a level is missing in `{directive}`")),
+            Some(level) if !is_level(level) => return Err(no_level(level)),
+            None if !is_level(word) && !is_own(word) => {
+                let whole = format!("for all lines of a target of that name write `{word}=trace`");
+                return Err(format!("{}; {whole}", no_level(word)));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn is_of_target(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "_-:./".contains(character)
+}
+
+fn is_level(word: &str) -> bool {
+    let is_number = matches!(word, "0" | "1" | "2" | "3" | "4" | "5");
+    is_number || LEVELS.iter().any(|level| word.eq_ignore_ascii_case(level))
+}
+
+fn is_own(target: &str) -> bool {
+    let first = target.split("::").next().unwrap_or_default();
+    OWN.contains(&first)
+}
+
+fn no_level(word: &str) -> String {
+    let meant = FOREIGN_LEVELS
+        .iter()
+        .find(|(foreign, _)| word.eq_ignore_ascii_case(foreign));
+    match meant {
+        Some((_, level)) => format!("`{word}` is no level; did you mean `{level}`?"),
+        None => format!("`{word}` is no level; levels are {}", LEVELS.join(", ")),
     }
 }
 
@@ -190,6 +280,48 @@ mod tests {
         assert!(!is_logged("proxy=debug,info", "proxy=info"));
         for filter in ["debug", "trace", "off", "h2=warn"] {
             assert_eq!(of_this_project(filter), filter);
+        }
+    }
+
+    #[test]
+    fn words_that_would_silence_the_log_are_rejected() {
+        let logging = Logging::new("info", "info,proxy=debug");
+        for (filter, expected) in [
+            ("warning", "`warning` is no level; did you mean `warn`?"),
+            ("Information", "did you mean `info`?"),
+            ("verbose", "did you mean `trace`?"),
+            ("None", "did you mean `off`?"),
+            ("inf", "did you mean `info`?"),
+            ("info,Critical", "did you mean `error`?"),
+            ("loud", "levels are off, error, warn, info, debug, trace"),
+            (
+                "hyper",
+                "for all lines of a target of that name write `hyper=trace`",
+            ),
+            ("info;proxy=debug", "directives are separated by commas"),
+            ("info proxy=debug", "directives are separated by commas"),
+            ("proxy=Warning", "did you mean `warn`?"),
+            ("proxy:debug", "`proxy:debug` is no level"),
+        ] {
+            let message = chosen(&logging, Some(filter)).unwrap_err();
+            assert!(message.contains(expected), "{filter}: {message}");
+        }
+        for filter in [
+            "info",
+            "WARN",
+            "Off",
+            "proxy",
+            "proxy::health",
+            "xds::client=debug",
+            "h2=warn",
+            "3",
+            "proxy=2",
+            "info, proxy=debug",
+            "info,",
+            "",
+            "proxy[request{id=\"a b\"}]=trace",
+        ] {
+            assert!(chosen(&logging, Some(filter)).is_ok(), "{filter}");
         }
     }
 

@@ -38,14 +38,14 @@ impl Others {
                 // Elsewhere SIGHUP means "read the configuration again", which these programs do by
                 // themselves.
                 _ = self.hang_up.recv() => {
-                    tracing::info!("SIGHUP: nothing to do, files are followed while they change");
+                    tracing::info!(target: "program", "SIGHUP: nothing to do, files are followed while they change");
                 }
                 _ = self.user_1.recv() => {
-                    tracing::info!("SIGUSR1: log files are opened again");
+                    tracing::info!(target: "program", "SIGUSR1: log files are opened again");
                     reopen.notify_one();
                 }
-                _ = self.user_2.recv() => tracing::info!("SIGUSR2: nothing to do"),
-                _ = self.alarm.recv() => tracing::info!("SIGALRM: nothing to do"),
+                _ = self.user_2.recv() => tracing::info!(target: "program", "SIGUSR2: nothing to do"),
+                _ = self.alarm.recv() => tracing::info!(target: "program", "SIGALRM: nothing to do"),
             }
         }
     }

@@ -49,7 +49,7 @@ fn report(event: &Event<'_>) {
         tracing::warn!(
             target: TARGET,
             lines,
-            "lines of this log are missing: they came faster than they could be written, or writing failed"
+            "lines of this log are missing: they arrived faster than they could be written, or writing failed"
         );
     }
 }

@@ -17,7 +17,7 @@ pub(crate) const IDLE_THREADS: Duration = Duration::from_millis(100);
 /// Interval between two looks for freed memory. 1 s.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// More than the allocator keeps for later when it is freed.
+/// A size above the threshold at which the allocator returns memory at once.
 const LARGE: usize = 32 << 20;
 
 /// Gives freed memory back to the system. The allocator does so one second after it was freed, but it looks for such
@@ -30,7 +30,7 @@ pub(crate) async fn give_back() -> Infallible {
     }
 }
 
-/// Has the allocator look. Nothing of the memory that it is asked for is ever touched.
+/// Triggers the allocator's check by an allocation that is never touched.
 fn look() {
     let mut large = Vec::<u8>::new();
     // Where there is not so much, nothing is lost.

@@ -24,7 +24,7 @@ pub(crate) struct Examined {
     pub(crate) problems: Problems,
 }
 
-/// Validates all of `document`. Problems say where values come from.
+/// Validates all of `document`. Problems name the origin of values.
 pub(crate) fn examine(document: &Layered) -> Examined {
     let merged = document.problems.iter();
     let mut problems = Problems::from_iter(merged.filter(|one| is_of_section(one)).cloned());

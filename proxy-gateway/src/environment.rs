@@ -16,7 +16,7 @@ const ENVIRONMENT: [&str; 2] = ["DOTNET_ENVIRONMENT", "ASPNETCORE_ENVIRONMENT"];
 /// The environment if nothing names one, as in .NET.
 const PRODUCTION: &str = "Production";
 
-/// Variables that say where ASP.NET listens.
+/// Variables with ASP.NET's listening addresses.
 const ADDRESSES: [&str; 6] = [
     "ASPNETCORE_URLS",
     "ASPNETCORE_HTTP_PORTS",
@@ -67,7 +67,7 @@ impl Variables {
                 let message = format!("`{known}` configures ASP.NET and is not read here");
                 problems.push(
                     Problem::warning("", "foreign_variable", message)
-                        .with_suggestion("say where to listen in `Listeners`")
+                        .with_suggestion("set the addresses in `Listeners`")
                         .with_origin(origin(name)),
                 );
                 continue;

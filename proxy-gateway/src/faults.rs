@@ -1,5 +1,5 @@
-//! Problems of what the running program reads beside the configuration: certificates, keys, settings of the next
-//! start. The admin API lists them.
+//! Problems that the running program finds outside the configuration: in certificates, keys, and settings for the
+//! next start. The admin API lists them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use proxy_model::Problems;
 
-/// The current problems, by what they are about. Clones share them.
+/// The current problems, by subject. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults(Arc<Mutex<BTreeMap<String, Problems>>>);
 

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use discovery_core::{Merge, Merged, MergedState, UnreachableClusters};
 use discovery_http::{ReqwestTransport, Transport, TransportOptions, tls};
-use program_kit::Failure;
+use program_kit::{Failure, with_causes};
 use proxy_model::CompileOptions;
 use proxy_policies::Policies;
 use proxy_runtime::Proxy;
 use proxy_runtime::admin::Admin;
 use proxy_runtime::server::{
-    AccessLogFormat, AccessLogWriter, DrainReport, Listener, LogOutput, QueryLogging, Server,
-    ServerHandle,
+    AccessLogFormat, AccessLogWriter, BindError, DrainReport, Listener, LogOutput, QueryLogging,
+    Server, ServerHandle,
 };
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
 use proxy_telemetry::Telemetry;
@@ -102,15 +102,17 @@ impl Gateway {
     where
         F: AsyncFnOnce(Merge, &CompileOptions) -> Result<Merge, Failure>,
     {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = provider();
         let mut builder = Proxy::builder().upstream(upstream(&settings.server, &provider)?);
         let unreachable = Arc::new(UnreachableClusters::new());
         builder = builder.unreachable(Arc::clone(&unreachable));
         builder = builder
             .loop_guard(settings.server.loop_guard)
             .negotiate_errors(settings.server.negotiate_errors);
-        let policies = Policies::new().with_transport(policy_client(&provider)?);
-        builder = builder.policies(Arc::new(policies));
+        builder = builder.policies(Arc::new(policies(&provider)?));
+        if !settings.server.cause_networks.is_empty() {
+            builder = builder.cause_header(settings.server.cause_networks.iter().copied());
+        }
         if let Some(zone) = &settings.server.zone {
             builder = builder.zone(zone.as_str());
         }
@@ -157,7 +159,7 @@ impl Gateway {
         }
         let server = server
             .bind_with(inherited)
-            .map_err(|error| Failure::from_error(&error))?;
+            .map_err(|error| cannot_listen(&error, &settings.listeners))?;
         let admin_socket = match settings.admin {
             Some(address) => Some(AdminSocket::open(address, inherited).await?),
             None => None,
@@ -253,7 +255,7 @@ impl Gateway {
         self.offered.take()
     }
 
-    /// Reopens the file of the access log under its name whenever `wanted` is notified.
+    /// Reopens the file of the access log by its name whenever `wanted` is notified.
     pub(crate) fn reopen_logs_on(&mut self, wanted: Arc<Notify>) {
         let Some(log) = self.access_log.clone() else {
             return;
@@ -375,7 +377,19 @@ impl Gateway {
     }
 }
 
-/// The client of HTTP for policies that ask others.
+/// The cryptography of all connections.
+pub(crate) fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// The policies of the gateway.
+pub(crate) fn policies(
+    provider: &Arc<rustls::crypto::CryptoProvider>,
+) -> Result<Policies, Failure> {
+    Ok(Policies::new().with_transport(policy_client(provider)?))
+}
+
+/// Creates the HTTP client for policies that call other services.
 fn policy_client(
     provider: &Arc<rustls::crypto::CryptoProvider>,
 ) -> Result<Arc<dyn Transport>, Failure> {
@@ -478,6 +492,24 @@ impl AdminSocket {
         let listener = socket.and_then(TcpListener::from_std);
         listener.map_err(|error| admin_cannot_listen(address, &error))
     }
+}
+
+/// Returns the failure of a listener, with the key that sets its address.
+fn cannot_listen(error: &BindError, listeners: &[settings::Listener]) -> Failure {
+    let address = match error {
+        BindError::InUse { address }
+        | BindError::Overlap { address, .. }
+        | BindError::PermissionDenied { address }
+        | BindError::NotAvailable { address }
+        | BindError::Io { address, .. } => Some(address),
+        _ => None,
+    };
+    let is_of = |listener: &&settings::Listener| Some(&listener.address) == address;
+    let text = with_causes(error);
+    Failure::new(match listeners.iter().find(is_of) {
+        Some(listener) => format!("{text}; the key is `Listeners.{}.Address`", listener.name),
+        None => text,
+    })
 }
 
 fn admin_cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {

@@ -1,5 +1,4 @@
-//! The state of this machine that `run` needs: files, certificates, ports. `run` and `check` ask the same
-//! questions.
+//! The state of this machine that `run` needs: files, certificates, ports. `run` and `check` share these checks.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -16,8 +15,8 @@ use crate::certificates;
 use crate::settings::Settings;
 use crate::traces;
 
-/// Returns what keeps `run` from starting, apart from ports, as errors; and as warnings what it would start
-/// with all the same, such as expired certificates.
+/// Returns problems with files: errors keep `run` from starting, warnings do not, such as expired certificates.
+/// Ports are not checked.
 pub(crate) fn files(settings: &Settings, origins: &Origins) -> Problems {
     let mut problems = certificates::unusable(&settings.listeners);
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -56,7 +55,7 @@ pub(crate) fn files(settings: &Settings, origins: &Origins) -> Problems {
         let usable = discovery_core::check_directory(&path).and_then(|()| new_file_beside(&path));
         if let Err(error) = usable {
             let message = format!(
-                "what is discovered cannot be kept in {}, so a restart begins with nothing: {error}",
+                "discovered services cannot be stored in {}, so a restart begins without them: {error}",
                 path.display()
             );
             let pointer = pointer_to(&pointer_to("", section), "Persist");
@@ -105,8 +104,32 @@ pub(crate) fn ports(settings: &Settings, origins: &Origins) -> Problems {
     problems
 }
 
-/// Returns problems of this machine as warnings, for a configuration that is checked elsewhere or beside the
-/// program that runs with it.
+/// Returns the problems of this machine without those of sections that have an error of the configuration: a wrong
+/// address is one mistake, not two.
+pub(crate) fn not_said_yet(of_machine: Problems, said: &Problems) -> Problems {
+    let is_said = |one: &Problem| {
+        let inside = format!("{}/", one.pointer);
+        !one.pointer.is_empty()
+            && said
+                .errors()
+                .any(|error| error.pointer.starts_with(&inside))
+    };
+    let others = of_machine.into_iter().filter(|one| !is_said(one));
+    others.collect()
+}
+
+/// Returns problems of this machine as warnings, for a configuration that is checked on another machine. A variable
+/// that no machine could use stays an error.
+pub(crate) fn elsewhere(problems: Problems) -> Problems {
+    let is_of_machine = |problem: &Problem| problem.code != traces::INVALID_VARIABLE;
+    let (of_machine, others): (Vec<_>, Vec<_>) = problems.into_iter().partition(is_of_machine);
+    let mut all = Problems::from_iter(others);
+    all.extend(as_warnings(Problems::from_iter(of_machine)));
+    all
+}
+
+/// Returns problems of this machine as warnings, for a configuration that is checked beside the program that runs
+/// with it.
 pub(crate) fn as_warnings(problems: Problems) -> Problems {
     with_severity(problems, Severity::Warning)
 }

@@ -116,7 +116,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Writes text that others may have written: on one line, and without what a terminal would obey.
+/// Writes untrusted text on one line, without control characters that a terminal would execute.
 fn write_line(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     for c in text.chars() {
         if c.is_control() || turns_text(c) {

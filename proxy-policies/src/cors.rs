@@ -15,7 +15,7 @@ mod tests;
 pub(crate) enum OriginError {
     /// A star, which stands for all.
     Star,
-    /// Another form.
+    /// Not an origin: the text has another form.
     Form,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn normalized(text: &str) -> Result<String, OriginError> {
     })
 }
 
-/// The headers of responses that say who may read them.
+/// The response headers that name who may read a response.
 const SAID: [&str; 3] = [
     "access-control-allow-origin",
     "access-control-allow-credentials",
@@ -77,7 +77,7 @@ const SAID: [&str; 3] = [
 #[derive(Debug, Default)]
 pub(crate) struct Cors {
     origins: Origins,
-    /// Written lists; `None`: what the request asks for.
+    /// The allowed methods. `None`: those that the request names.
     methods: Option<Vec<HeaderValue>>,
     headers: Option<Vec<HeaderValue>>,
     exposed: Option<HeaderValue>,
@@ -135,7 +135,7 @@ impl Cors {
         }
     }
 
-    /// Answers a preflight request. Of other requests, decides what the response says.
+    /// Responds to a preflight request. For other requests, decides on the CORS headers of the response.
     pub(crate) fn check(&self, head: &mut impl Head) -> Option<Answer> {
         let origin = head.header("origin");
         let origin = origin.and_then(|origin| HeaderValue::from_bytes(origin).ok());
@@ -223,7 +223,7 @@ impl Cors {
     }
 }
 
-/// A written list, or what the request asks for.
+/// Returns the configured list, or the one that the request names.
 fn listed(list: Option<&[HeaderValue]>, asked: &str, head: &impl Head) -> Option<HeaderValue> {
     match list {
         Some(list) => {

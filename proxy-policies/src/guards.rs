@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proxy_model::compiled::Route;
 use proxy_runtime::ConnectionInfo;
 use proxy_runtime::filter::RequestEdit;
-use proxy_runtime::policy::{Decide, PolicyDecision, RoutePolicies};
+use proxy_runtime::policy::{Decide, PolicyDecision, PolicyPreview, RoutePolicies};
 use tokio::time::Instant;
 
 use crate::authorization::Claims;
@@ -23,6 +23,35 @@ impl RoutePolicies for Guards {
         connection: ConnectionInfo,
     ) -> PolicyDecision {
         self.judge_from(0, head, (route, connection), None)
+    }
+
+    fn preview(
+        &self,
+        head: &mut RequestEdit<'_>,
+        route: &Route,
+        connection: ConnectionInfo,
+    ) -> PolicyPreview {
+        let mut known = PolicyPreview::default();
+        let mut claims = None;
+        for policy in self.0.iter() {
+            let described = || format!("{} {}", policy.kind.route_key(), policy.name);
+            let mut visit = Visit {
+                route,
+                connection,
+                now: Instant::now(),
+                claims: claims.take(),
+            };
+            match policy.preview(head, &mut visit) {
+                Some(Step::Pass(_)) => {}
+                Some(Step::Answer(answer)) => {
+                    known.reply = Some((described(), answer.into_reply()));
+                    break;
+                }
+                Some(Step::Wait(_)) | None => known.undecided.push(described()),
+            }
+            claims = visit.claims;
+        }
+        known
     }
 }
 

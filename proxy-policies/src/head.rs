@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
+use proxy_runtime::Cause;
 use proxy_runtime::filter::{Reply, RequestEdit};
 
 /// The head of a received request.
@@ -132,6 +133,8 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Bytes,
+    /// The cause of an error, if another than the client is responsible.
+    cause: Option<Cause>,
     detail: Option<&'static str>,
 }
 
@@ -141,8 +144,15 @@ impl Answer {
             status,
             headers: Vec::new(),
             body: Bytes::new(),
+            cause: None,
             detail: None,
         }
+    }
+
+    /// Sets the cause that logs and metrics name.
+    pub(crate) fn because(mut self, cause: Cause) -> Self {
+        self.cause = Some(cause);
+        self
     }
 
     /// Sets a sentence for people, in the form that the proxy gives to errors.
@@ -171,6 +181,9 @@ impl Answer {
         let mut reply = Reply::new(self.status);
         for (name, value) in self.headers {
             reply = reply.with_header(name, value);
+        }
+        if let Some(cause) = self.cause {
+            reply = reply.because(cause);
         }
         match self.detail {
             Some(detail) => reply.with_detail(detail),

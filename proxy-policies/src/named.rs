@@ -8,8 +8,8 @@ use discovery_http::Transport;
 use proxy_model::compiled::Route;
 use proxy_model::config::{PolicyConfig, PolicyKind};
 use proxy_model::{Problem, pointer_to};
-use proxy_runtime::ConnectionInfo;
-use proxy_runtime::policy::PolicyCount;
+use proxy_runtime::policy::{FailingPolicy, PolicyCount};
+use proxy_runtime::{Cause, ConnectionInfo};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -102,11 +102,11 @@ impl Named {
         config: &PolicyConfig,
         transport: Option<&Arc<dyn Transport>>,
     ) -> Result<Self, Problem> {
-        let settings = &config.settings;
+        let (name, settings) = (&config.name, &config.settings);
         let rule = match config.kind {
             PolicyKind::Cors => rule(settings, |config| Ok(Rule::Cors(Cors::new(&config)))),
             PolicyKind::Authorization => rule(settings, |config| {
-                Authorization::new(&config, transport).map(Rule::Authorization)
+                Authorization::new(name, &config, transport).map(Rule::Authorization)
             }),
             PolicyKind::RateLimiter => rule(settings, |limits| {
                 Ok(Rule::RateLimiter(RateLimiter::new(&config.name, &limits)))
@@ -148,16 +148,19 @@ impl Named {
     /// Judges a request.
     pub(crate) fn check(&self, head: &mut impl Head, visit: &mut Visit<'_>) -> Step {
         match &self.rule {
-            Rule::Cors(cors) => match cors.check(head) {
-                None => Step::Pass(None),
-                Some(answer) => {
+            Rule::Cors(cors) => {
+                let step = preflight(cors, head);
+                if matches!(step, Step::Answer(_)) {
                     self.count(PolicyOutcome::Preflight);
-                    Step::Answer(answer)
                 }
-            },
+                step
+            }
             Rule::Authorization(authorization) => match authorization.check(head, visit) {
                 Ok(judging) => Step::Wait(Pending::Judging(Box::new(judging))),
-                Err(judged) => self.judged(judged, head, visit),
+                Err(judged) => {
+                    self.count(judged.outcome());
+                    self.judged(judged, head, visit)
+                }
             },
             Rule::RateLimiter(limiter) => match limiter.check(head, visit) {
                 limiter::Outcome::Pass(permit) => {
@@ -170,6 +173,18 @@ impl Named {
                     Step::Answer(answer)
                 }
             },
+        }
+    }
+
+    /// Judges a request without an effect on others. `None`: a service, a password or a count decides.
+    pub(crate) fn preview(&self, head: &mut impl Head, visit: &mut Visit<'_>) -> Option<Step> {
+        match &self.rule {
+            Rule::Cors(cors) => Some(preflight(cors, head)),
+            Rule::Authorization(authorization) => {
+                let judged = authorization.check(head, visit).err()?;
+                Some(self.judged(judged, head, visit))
+            }
+            Rule::RateLimiter(_) => None,
         }
     }
 
@@ -186,14 +201,16 @@ impl Named {
                 Step::Answer(limiter.reject(standing))
             }
             (Ended::Permitted(_) | Ended::Displaced(_), _) => Step::Answer(closed()),
-            (Ended::Judged(judged), _) => self.judged(judged, head, visit),
+            (Ended::Judged(judged), _) => {
+                self.count(judged.outcome());
+                self.judged(judged, head, visit)
+            }
         }
     }
 
     fn judged(&self, judged: Judged, head: &mut impl Head, visit: &mut Visit<'_>) -> Step {
         match judged {
             Judged::Admitted(claims) => {
-                self.count(PolicyOutcome::Admitted);
                 if let (Some(claims), Rule::Authorization(authorization)) = (&claims, &self.rule) {
                     authorization.tell(claims, head);
                 }
@@ -201,30 +218,32 @@ impl Named {
                 Step::Pass(None)
             }
             Judged::Told(claims, headers) => {
-                self.count(PolicyOutcome::Admitted);
                 for (name, value) in headers {
                     head.append(name, value);
                 }
                 visit.claims = Some(claims);
                 Step::Pass(None)
             }
-            Judged::Denied(answer) => {
-                self.count(PolicyOutcome::Denied);
-                Step::Answer(answer)
-            }
-            Judged::Unauthenticated(answer) => {
-                self.count(PolicyOutcome::Unauthenticated);
-                Step::Answer(answer)
-            }
-            Judged::Unavailable(answer) => {
-                self.count(PolicyOutcome::Unavailable);
-                Step::Answer(answer)
-            }
+            Judged::Denied(answer)
+            | Judged::Unauthenticated(answer)
+            | Judged::Unavailable(answer) => Step::Answer(answer),
         }
     }
 
     fn count(&self, outcome: PolicyOutcome) {
         self.counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The service that the policy needs and that does not answer.
+    pub(crate) fn failing(&self) -> Option<FailingPolicy> {
+        let Rule::Authorization(authorization) = &self.rule else {
+            return None;
+        };
+        Some(FailingPolicy {
+            kind: self.kind,
+            name: Arc::clone(&self.name),
+            detail: authorization.failing()?,
+        })
     }
 
     /// The numbers of decisions, without those that were never made.
@@ -242,9 +261,28 @@ impl Named {
     }
 }
 
+/// Answers a preflight request.
+fn preflight(cors: &Cors, head: &mut impl Head) -> Step {
+    match cors.check(head) {
+        None => Step::Pass(None),
+        Some(answer) => Step::Answer(answer),
+    }
+}
+
+impl Judged {
+    fn outcome(&self) -> PolicyOutcome {
+        match self {
+            Self::Admitted(_) | Self::Told(..) => PolicyOutcome::Admitted,
+            Self::Denied(_) => PolicyOutcome::Denied,
+            Self::Unauthenticated(_) => PolicyOutcome::Unauthenticated,
+            Self::Unavailable(_) => PolicyOutcome::Unavailable,
+        }
+    }
+}
+
 /// The answer where a policy cannot decide: closed.
 pub(crate) fn closed() -> Answer {
-    Answer::new(http::StatusCode::INTERNAL_SERVER_ERROR)
+    Answer::new(http::StatusCode::INTERNAL_SERVER_ERROR).because(Cause::ExtensionFailed)
 }
 
 /// The end of a [`Pending`] decision.

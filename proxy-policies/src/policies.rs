@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use proxy_model::compiled::{ChosenPolicy, Route};
 use proxy_model::config::PolicyKind;
 use proxy_model::{Problems, Snapshot, same_id};
-use proxy_runtime::policy::{PolicyCount, PolicySource, RoutePolicies};
+use proxy_runtime::policy::{FailingPolicy, PolicyCount, PolicySource, RoutePolicies};
 
 use crate::guards::Guards;
 use crate::named::Named;
@@ -20,7 +20,7 @@ use crate::named::Named;
 /// from [`read`](crate::read). A policy whose settings are the same in the next configuration keeps its state.
 #[derive(Default)]
 pub struct Policies {
-    /// The client of services that policies ask.
+    /// The HTTP client of policies that call other services.
     transport: Option<Arc<dyn Transport>>,
     /// The policies of all configurations in use.
     known: Mutex<Vec<Weak<Named>>>,
@@ -32,12 +32,17 @@ impl Policies {
         Self::default()
     }
 
-    /// Sets the client of HTTP for policies that ask others: `ForwardAuth` and `Jwt`. It must not follow redirects.
-    /// Default: none, and such policies are rejected.
+    /// Sets the HTTP client for policies that call other services: `ForwardAuth` and `Jwt`. It must not follow
+    /// redirects. Default: none, and such policies are rejected.
     #[must_use]
     pub fn with_transport(mut self, transport: Arc<dyn Transport>) -> Self {
         self.transport = Some(transport);
         self
+    }
+
+    /// The policies of all configurations that serve.
+    fn in_use(&self) -> Vec<Arc<Named>> {
+        self.known.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Compiles the policies of a configuration, or finds those that it has in common with one in use.
@@ -104,8 +109,13 @@ impl PolicySource for Policies {
         Ok(snapshot.routes().iter().map(of_route).collect())
     }
 
+    fn failing(&self) -> Vec<FailingPolicy> {
+        let known = self.in_use();
+        known.iter().filter_map(|policy| policy.failing()).collect()
+    }
+
     fn counts(&self) -> Vec<PolicyCount> {
-        let known: Vec<_> = self.known.lock().iter().filter_map(Weak::upgrade).collect();
+        let known = self.in_use();
         let mut counts: Vec<PolicyCount> = Vec::new();
         for count in known.iter().flat_map(|policy| policy.counts()) {
             // A policy that has changed is there twice while requests of before last.

@@ -10,6 +10,7 @@ use crate::authorization::Claims;
 use crate::head::Head;
 
 pub(crate) mod around;
+mod explained;
 mod keys;
 mod reload;
 mod remote;

@@ -36,7 +36,7 @@ pub(crate) type RouteHook = dyn Fn(&Route) -> Vec<Arc<dyn Filter>> + Send + Sync
 
 /// The policies, filters and layers of one route, of which there is at least one.
 pub(crate) struct RouteExtensions {
-    /// The policies of a route without layers. Layers have them around.
+    /// The policies of the route, which are around its layers if it has any.
     policies: Option<Arc<dyn RoutePolicies>>,
     filters: Option<Filters>,
     layers: Option<RouteLayers>,
@@ -108,16 +108,11 @@ impl Extensions {
         if names_none && self.hooks.is_empty() && route.layers().is_empty() && policies.is_none() {
             return Ok(None);
         }
-        let (policies, around) = match route.layers().is_empty() {
-            true => (policies, None),
-            false => (
-                None,
-                policies.map(|policies| {
-                    let route = Arc::new(route.clone());
-                    boxed(Around { policies, route })
-                }),
-            ),
-        };
+        let inside = policies.as_ref().filter(|_| !route.layers().is_empty());
+        let around = inside.map(|policies| {
+            let (policies, route) = (Arc::clone(policies), Arc::new(route.clone()));
+            boxed(Around { policies, route })
+        });
         let mut problems = Problems::new();
         let filters = self.filters_of(route, &mut problems);
         let kept = before.and_then(|before| before.layers.as_ref());
@@ -259,8 +254,16 @@ fn not_registered(route: &Route, list: &str, position: usize, name: &str) -> Pro
 }
 
 impl RouteExtensions {
-    /// The policies of a route without layers.
+    /// The policies of a route without layers, which have them around.
     pub(crate) fn policies(&self) -> Option<&dyn RoutePolicies> {
+        match self.layers {
+            None => self.policies.as_deref(),
+            Some(_) => None,
+        }
+    }
+
+    /// The policies of the route, wherever they are asked.
+    pub(crate) fn all_policies(&self) -> Option<&dyn RoutePolicies> {
         self.policies.as_deref()
     }
 

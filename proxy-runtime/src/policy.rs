@@ -19,7 +19,7 @@ use http::header::UPGRADE;
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use log_sink::Seldom;
-use proxy_model::compiled::Route;
+use proxy_model::compiled::{ChosenPolicy, Route};
 use proxy_model::config::PolicyKind;
 use proxy_model::{Problems, Snapshot};
 use tower_layer::Layer;
@@ -55,6 +55,22 @@ pub trait PolicySource: Send + Sync + 'static {
     fn counts(&self) -> Vec<PolicyCount> {
         Vec::new()
     }
+
+    /// Returns the policies that cannot decide now, for the admin API. Default: none.
+    fn failing(&self) -> Vec<FailingPolicy> {
+        Vec::new()
+    }
+}
+
+/// A policy that needs a service which does not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailingPolicy {
+    /// The kind of the policy.
+    pub kind: PolicyKind,
+    /// The name of the policy.
+    pub name: Arc<str>,
+    /// The service and its error: `http://auth/verify: connection refused`.
+    pub detail: String,
 }
 
 /// The number of decisions of a policy with one outcome.
@@ -82,6 +98,42 @@ pub trait RoutePolicies: Send + Sync + 'static {
         route: &Route,
         connection: ConnectionInfo,
     ) -> PolicyDecision;
+
+    /// Judges a request for [`explain`](crate::explain) as [`judge`](Self::judge) does, as far as that needs nobody
+    /// else: nothing is asked, waited for or counted. Must not block. Default: nothing is known.
+    fn preview(
+        &self,
+        head: &mut RequestEdit<'_>,
+        route: &Route,
+        connection: ConnectionInfo,
+    ) -> PolicyPreview {
+        let _ = (head, connection);
+        PolicyPreview {
+            reply: None,
+            undecided: undecided(route),
+        }
+    }
+}
+
+/// The part of a decision that is known without asking anybody.
+#[derive(Clone, Debug, Default)]
+pub struct PolicyPreview {
+    /// The policy that answers the request, as its route names it, with its reply: `AuthorizationPolicy staff`.
+    pub reply: Option<(String, Reply)>,
+    /// The policies that are not asked: a service, a password or a count decides.
+    pub undecided: Vec<String>,
+}
+
+/// Returns the policies of a route that the configuration defines.
+pub(crate) fn undecided(route: &Route) -> Vec<String> {
+    let policies = route.policies().iter();
+    let defined = policies.filter(|policy| policy.is_defined());
+    defined.map(described).collect()
+}
+
+/// Returns the kind and the name of a policy as its route has them: `RateLimiterPolicy api`.
+pub(crate) fn described(policy: &ChosenPolicy) -> String {
+    format!("{} {}", policy.kind().route_key(), policy.name())
 }
 
 /// The decision about a request.

@@ -79,7 +79,7 @@ impl Exporter {
                             reason,
                             dropped,
                             left_out,
-                            "the collector did not take the spans of traces, which are dropped"
+                            "the collector did not accept spans, which are dropped"
                         );
                     }
                 }
@@ -117,7 +117,8 @@ impl Exporter {
         request.encode_to_vec()
     }
 
-    /// Sends a batch, again where the collector asks for that. Returns the number of spans that it has rejected.
+    /// Sends a batch, and retries if the collector requests it. Returns the number of spans that the collector
+    /// rejected.
     async fn deliver(&self, body: Vec<u8>) -> Result<usize, String> {
         let body = self.transport.body(&body);
         let due = Instant::now() + self.limit;

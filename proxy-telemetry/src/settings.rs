@@ -52,9 +52,9 @@ struct Reader<'v> {
 }
 
 impl Settings {
-    /// Reads `OTEL_*`, of which `variable` returns the values. `service` and `version` name the program, unless the
-    /// variables do. `None` if no export is asked for: neither an endpoint nor `OTEL_TRACES_EXPORTER=otlp` is set, the
-    /// SDK is disabled, or the sampler records nothing.
+    /// Reads the variables `OTEL_*`; `variable` returns their values. `service` and `version` name the program,
+    /// unless the variables do. `None` if no export is requested: neither an endpoint nor
+    /// `OTEL_TRACES_EXPORTER=otlp` is set, the SDK is disabled, or the sampler records nothing.
     ///
     /// # Errors
     ///

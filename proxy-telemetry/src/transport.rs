@@ -23,7 +23,7 @@ use crate::settings::{Protocol, Settings};
 /// Longest response that is read, in bytes.
 const LONGEST_RESPONSE: usize = 64 << 10;
 
-/// Longest pause that a collector can ask for.
+/// Longest pause that a collector can request.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The error of setting up the export.

@@ -1,8 +1,9 @@
 //! The original of a resource, kept in its metadata.
 //!
-//! A control plane that makes resources of another model can let them carry that model's own form, so that a client of the same
-//! model loses nothing. Envoy ignores it. A seal, the hash of Envoy's fields, keeps the two together: if somebody changed a
-//! resource on its way, the carried form is [broken](Carried::Broken) and Envoy's fields are what counts.
+//! A control plane that makes resources of another model can let them carry that model's own form, so that a client
+//! of the same model loses nothing. Envoy ignores it. A seal, the hash of Envoy's fields, keeps the two together:
+//! if a resource was changed on its way, the carried form is [broken](Carried::Broken) and Envoy's fields are what
+//! counts.
 
 use std::collections::HashMap;
 
@@ -20,7 +21,7 @@ use crate::pb::google::protobuf::{Struct, Value};
 const NAMESPACE: &str = "proxy_model";
 /// The key of the form in JSON.
 const SOURCE: &str = "source";
-/// The first part of what a seal hashes, so that no seal is the version of a resource.
+/// The first part of a seal's input, so that no seal equals the version of a resource.
 const SEAL: &str = "seal";
 /// The separator of seal and JSON: no JSON begins with it.
 const BETWEEN: char = ' ';

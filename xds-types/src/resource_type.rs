@@ -14,11 +14,12 @@ pub enum ResourceType {
 }
 
 impl ResourceType {
-    /// All of them, in the order in which additions are sent, so that nothing names what is not there yet.
+    /// All types, in the order in which additions are sent, so that no resource refers to one that was not sent
+    /// yet.
     pub const MAKE_BEFORE_BREAK: [Self; 4] =
         [Self::Cluster, Self::Endpoint, Self::Listener, Self::Route];
 
-    /// As in `type_url` of a discovery request and of the `Any` around a resource.
+    /// Returns the type URL, the `type_url` of a discovery request and of the `Any` around a resource.
     #[must_use]
     pub fn type_url(self) -> &'static str {
         match self {
@@ -37,7 +38,8 @@ impl ResourceType {
             .find(|resource_type| resource_type.type_url() == type_url)
     }
 
-    /// Whether a request without names asks for all, and a response holds the full set: true of clusters and listeners.
+    /// Returns true if a request without names subscribes to all resources, and a response holds the full set: for
+    /// clusters and listeners.
     #[must_use]
     pub fn has_wildcard(self) -> bool {
         matches!(self, Self::Cluster | Self::Listener)

@@ -6,7 +6,7 @@ use std::str::FromStr;
 pub struct Version(u64);
 
 impl Version {
-    /// The version of these parts, each of which counts together with its length.
+    /// Returns the version of these parts. Each part counts together with its length.
     #[must_use]
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         // FNV-1a: equal on every machine and in every release, which the standard library's hashers do not promise. Nobody
@@ -26,20 +26,20 @@ impl Version {
         Self(hash)
     }
 
-    /// As eight bytes, to be a part of another version.
+    /// Returns the version as eight bytes, for the version of a larger whole.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 8] {
         self.0.to_le_bytes()
     }
 
-    /// This version of a set, with a resource more. The order does not count, and an empty set has the default version, so
-    /// that the version of a selection follows its changes without being computed anew.
+    /// Returns the version of the set with one more resource. The order does not count, and an empty set has the
+    /// default version, so that a changed set needs no full computation.
     #[must_use]
     pub fn with(self, name: &str, version: Self) -> Self {
         Self(self.0.wrapping_add(Self::member(name, version)))
     }
 
-    /// This version of a set, without a resource that it was computed with.
+    /// Returns the version of the set without a resource that it contains.
     #[must_use]
     pub fn without(self, name: &str, version: Self) -> Self {
         Self(self.0.wrapping_sub(Self::member(name, version)))

@@ -38,6 +38,9 @@ const RELEASE_BUILDS: &str = "release builds";
 /// The name of the step that compiles what two steps after `test` run.
 const SMALL_BUILDS: &str = "small builds";
 
+/// The name of the step that runs each benchmark once.
+const BENCHMARKS: &str = "benchmarks";
+
 /// The name of the step that measures the release build.
 const GATE: &str = "gate";
 
@@ -132,8 +135,10 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     });
     steps.wait_for(SMALL_BUILDS);
     if !options.quick {
-        steps.run("benchmarks", test::run_benchmarks_once);
+        // Benchmarks use one processor, and the tests of the server wait at times.
+        steps.begin(BENCHMARKS, test::run_benchmarks_once);
         steps.run("lean server", test::run_lean_server);
+        steps.wait_for(BENCHMARKS);
     }
     options.done_with(Leftover::Tests, target)?;
     if !options.quick {

@@ -272,7 +272,7 @@ impl Checks {
     }
 
     fn outcome(self, required: bool) -> Outcome {
-        let left_out = format!("could not be had: {}", self.missing.join(", "));
+        let left_out = format!("are not available: {}", self.missing.join(", "));
         if !self.failed.is_empty() {
             return Outcome::Failed {
                 why: format!("{} checks failed", self.failed.len()),

@@ -82,7 +82,7 @@ impl Access {
     ) -> Result<Self, AnnotationError> {
         let annotated = text::filled(service, keys::ALLOWED_IP_RANGES);
         if let (Some(value), false) = (annotated, service.source_ranges.is_empty()) {
-            let why = "spec.loadBalancerSourceRanges says it as well: leave one of them out";
+            let why = "spec.loadBalancerSourceRanges is set as well: leave one of them out";
             return Err(AnnotationError::new(keys::ALLOWED_IP_RANGES, value, why));
         }
         let mut deny_others = text::is_true(service, keys::DENY_ALL_EXCEPT_RANGES);
@@ -100,7 +100,7 @@ impl Access {
                 (Err(why), Err(_)) => {
                     deny_others = true;
                     warnings.push(format!(
-                        "{key}: {text:?}: {why}; until that is mended nobody else is let in"
+                        "{key}: {text:?}: {why}; until it is corrected, no other client is admitted"
                     ));
                 }
             }

@@ -158,7 +158,7 @@ fn address(service: &Service, current: bool) -> Result<Option<Ipv4Addr>, Annotat
             AnnotationError::new(key, value, why)
         })?;
         if found.is_some_and(|found| found != address) {
-            let why = "spec.loadBalancerIP asks for another address: leave one of them out";
+            let why = "spec.loadBalancerIP names another address: leave one of them out";
             return Err(AnnotationError::new(key, value, why));
         }
         found = Some(address);

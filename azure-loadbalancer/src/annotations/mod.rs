@@ -15,8 +15,7 @@ pub use self::ports::{PortIntent, Protocol};
 pub use self::probes::ProbeIntent;
 use crate::service::Service;
 
-/// Returns true if a service is to be reachable from the virtual network only: if its annotation is exactly
-/// `true`.
+/// Returns true if a service may be reached from the virtual network only: if its annotation is exactly `true`.
 pub fn is_internal(service: &Service) -> bool {
     text::is_true(service, keys::INTERNAL)
 }

@@ -73,7 +73,8 @@ fn local(
     protocol: Protocol,
 ) -> Result<ProbeIntent, AnnotationError> {
     let Some(checked) = service.health_check_node_port else {
-        let why = "externalTrafficPolicy Local needs the port where nodes tell whether they have an instance";
+        let why = "externalTrafficPolicy Local needs healthCheckNodePort, where nodes report \
+            whether they have an instance";
         return Err(AnnotationError::new("spec.healthCheckNodePort", "", why));
     };
     let named_after = match config.edition {

@@ -65,7 +65,7 @@ impl Answer {
             ArmError::new(
                 ArmErrorKind::Malformed,
                 call,
-                "the answer is not what was expected",
+                "the response has an unexpected form",
             )
             .with_request_id(self.request_id())
             .with_source(error)

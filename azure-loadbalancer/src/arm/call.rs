@@ -12,6 +12,7 @@ use super::answer::Answer;
 use super::call_log::{CallClass, CallRecord};
 use super::client::{ArmClient, Inner};
 use super::error::{ArmError, ArmErrorKind};
+use crate::text::with_causes;
 
 /// The precondition of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +53,7 @@ impl ArmClient {
         loop {
             let closed = inner.gates.wait(call.class);
             if closed > policy.longest {
-                let message = "the resource manager wants no calls for a while";
+                let message = "the resource manager throttles calls";
                 return Err(ArmError::new(ArmErrorKind::Throttled, &call.name, message)
                     .with_retry_after(Some(closed)));
             }
@@ -63,7 +64,7 @@ impl ArmClient {
                 // The metadata service of a machine that has just started has no token yet, for example.
                 Err(error) if error.is_retriable() && tries < policy.tries => {
                     let (of, wait) = (policy.tries, policy.wait(tries));
-                    tracing::warn!(%error, tries, of, ?wait, "a token is asked for again");
+                    tracing::warn!(%error, tries, of, ?wait, "requesting a new token");
                     sleep(wait).await;
                     continue;
                 }
@@ -109,7 +110,7 @@ impl ArmClient {
                 return Err(error);
             }
             let of = policy.tries;
-            tracing::warn!(%error, tries, of, ?wait, "a call is made again");
+            tracing::warn!(%error, tries, of, ?wait, "a call is retried");
             sleep(wait).await;
         }
     }
@@ -141,14 +142,18 @@ impl Inner {
         let result = match sent {
             Ok(Ok(response)) => Ok(Answer::new(response)),
             Ok(Err(error)) => {
-                let message = "there is no answer";
-                Err(
-                    ArmError::new(ArmErrorKind::Unreachable, &call.name, message)
-                        .with_source(error),
-                )
+                let origin = call.url.origin().ascii_serialization();
+                // Programs print this text alone, and the reason is what an operator needs first.
+                let message = format!("no answer from {origin}: {}", with_causes(&error));
+                Err(ArmError::new(
+                    ArmErrorKind::Unreachable,
+                    &call.name,
+                    message,
+                ))
             }
             Err(_) => {
-                let message = format!("there was no answer within {limit:?}");
+                let origin = call.url.origin().ascii_serialization();
+                let message = format!("no answer from {origin} within {limit:?}");
                 Err(ArmError::new(ArmErrorKind::TimedOut, &call.name, message))
             }
         };
@@ -168,7 +173,7 @@ impl Inner {
     pub(super) fn same_origin(&self, call: &str, address: &str) -> Result<Url, ArmError> {
         let malformed = |message: String| ArmError::new(ArmErrorKind::Malformed, call, message);
         let url = self.endpoint.join(address).map_err(|error| {
-            malformed("the answer leads to what is no address".to_owned()).with_source(error)
+            malformed("the response refers to an invalid address".to_owned()).with_source(error)
         })?;
         if url.origin() == self.endpoint.origin() {
             return Ok(url);
@@ -186,7 +191,7 @@ async fn told_when_slow<T>(name: &str, work: impl Future<Output = T>) -> T {
     match timeout(SILENCE, &mut work).await {
         Ok(done) => done,
         Err(_) => {
-            tracing::warn!(call = name, "there is no answer yet");
+            tracing::warn!(call = name, "no answer yet");
             work.await
         }
     }

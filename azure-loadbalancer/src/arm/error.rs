@@ -212,7 +212,7 @@ impl ArmError {
         self.0.retry_after
     }
 
-    /// Returns the id that the resource manager gave the request. Support asks for it.
+    /// Returns the id that the resource manager gave the request. Azure's support needs it.
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }

@@ -82,8 +82,8 @@ pub struct Config {
     #[serde(rename = "notReadyGraceSeconds", serialize_with = "seconds::serialize")]
     pub not_ready_grace: Duration,
     /// The time for which a pool keeps its members while no node takes part, because none is known or ready.
-    /// Absent: until a node takes part again, since a controller that sees no node has more often lost its
-    /// own view than all its machines. Zero: not at all. [`crate::plan()`] has no clock and treats other
+    /// Absent: until a node takes part again, since a controller that sees no node has more often lost its own view
+    /// than all its machines. Zero: the pool is emptied at once. [`crate::plan()`] has no clock and treats other
     /// times like absent. Nodes that are explicitly excluded leave at once.
     #[serde(
         rename = "emptyGraceSeconds",

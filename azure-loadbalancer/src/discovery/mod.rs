@@ -1,4 +1,4 @@
-//! Between load balancers and discovery: a discovered cluster becomes a pool, and a load balancer becomes
+//! Connects load balancers and discovery: a discovered cluster becomes a pool, and a load balancer becomes
 //! clusters.
 //!
 //! - [`ClusterNodes`] turns the destinations of one cluster of a live configuration into nodes. A proxy that

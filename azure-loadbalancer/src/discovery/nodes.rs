@@ -60,8 +60,8 @@ impl ClusterNodes {
         Some(nodes_of(cluster, found))
     }
 
-    /// Sets the time that the cluster must have had no destination before the nodes are empty. Default: 60 s,
-    /// as long as a Kubernetes node that is not ready stays a member.
+    /// Sets how long the cluster must be without destinations before the list of nodes becomes empty. Default: 60
+    /// s, as long as a Kubernetes node that is not ready stays a member.
     #[must_use]
     pub fn empty_grace(mut self, grace: Duration) -> Self {
         self.empty_grace = grace;

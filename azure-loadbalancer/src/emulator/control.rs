@@ -70,7 +70,7 @@ fn help() -> Value {
         "GET /emulator/requests": "the last requests, and how many there were of each class",
         "DELETE /emulator/requests": "forgets them",
         "GET /emulator/resources": "everything that exists",
-        "POST /emulator/faults": "lets something go wrong with requests to come",
+        "POST /emulator/faults": "injects a fault into later requests",
         "DELETE /emulator/faults": "nothing goes wrong from here on",
     })
 }

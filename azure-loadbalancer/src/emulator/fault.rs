@@ -190,7 +190,7 @@ impl FaultAction {
         let mut rejection = Rejection::new(
             status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             code,
-            "A fault that was asked for.",
+            "A requested fault.",
         );
         rejection.retry_after = *retry_after;
         Some(rejection)
@@ -204,7 +204,7 @@ impl FaultAction {
         Some(Failing {
             status: if *canceled { "Canceled" } else { "Failed" },
             code: code.clone(),
-            message: "A fault that was asked for.".to_owned(),
+            message: "A requested fault.".to_owned(),
         })
     }
 }

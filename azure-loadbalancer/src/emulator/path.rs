@@ -120,7 +120,7 @@ pub(super) enum RequestTarget {
     Groups { subscription: String },
     /// One resource group.
     Group { subscription: String, group: String },
-    /// All resources of a kind, in any group.
+    /// All resources of a kind in a subscription, regardless of group.
     Everywhere { subscription: String, kind: Kind },
     /// All resources of a kind in a group.
     Collection {

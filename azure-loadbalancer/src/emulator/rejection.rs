@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Rejection {
-    /// The status of the answer.
+    /// The status of the response.
     pub status: StatusCode,
     /// The code of the error: `ResourceNotFound`.
     pub code: String,

@@ -152,7 +152,7 @@ async fn serve(stream: TcpStream, emulator: Emulator, mut stopped: watch::Receiv
 
 /// The error that closes the connection in place of a response.
 #[derive(Debug, thiserror::Error)]
-#[error("closed because a fault says so")]
+#[error("closed by an injected fault")]
 struct ClosedByFault;
 
 async fn answer(

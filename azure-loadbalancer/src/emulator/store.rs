@@ -38,7 +38,7 @@ impl ProvisioningPhase {
 /// A resource.
 #[derive(Clone, Debug)]
 pub(super) struct StoredResource {
-    /// The place, as first written.
+    /// The path of the resource, in the case in which it was first written.
     pub(super) place: ResourcePath,
     /// The body that clients wrote, with defaults and allocated values, but without parts derived from other
     /// resources.

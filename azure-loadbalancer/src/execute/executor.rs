@@ -29,7 +29,7 @@ pub struct Executor {
     options: ExecutorOptions,
     /// The lock of the writer. It holds the services that the last rejection was attributed to.
     writer: Mutex<BTreeSet<ServiceKey>>,
-    /// The resource groups that had public addresses.
+    /// Resource groups in which public addresses were found.
     groups: parking_lot::Mutex<BTreeSet<String>>,
     /// The former addresses of the cluster.
     memory: parking_lot::Mutex<Memory>,
@@ -42,7 +42,7 @@ pub struct Executor {
 #[non_exhaustive]
 pub enum ReconcileError {
     /// The current resources cannot be read.
-    #[error("what is there cannot be read")]
+    #[error("the resources cannot be read")]
     Read(#[source] ArmError),
 }
 

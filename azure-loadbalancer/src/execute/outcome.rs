@@ -61,7 +61,7 @@ impl WrittenAction {
     }
 }
 
-/// The reason why a service does not have what it requests.
+/// The reason why the resources of a service do not match its request.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {
@@ -69,7 +69,7 @@ pub enum ServiceError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// A write for the service failed.
-    #[error("a write came to nothing")]
+    #[error("a write failed")]
     Arm(#[source] Arc<ArmError>),
     /// The service was not complete after all rounds.
     #[error("not done: {what}{}", if source.is_some() {
@@ -144,7 +144,7 @@ impl Reconciled {
             && self.left.is_empty()
     }
 
-    /// Returns the reason why a service does not have what it requests. `None` if it has.
+    /// Returns the reason why the resources of a service do not match its request. `None` if they match.
     pub fn error_of(&self, service: &ServiceKey) -> Option<ServiceError> {
         let planned = self
             .services
@@ -167,7 +167,7 @@ impl Reconciled {
         })
     }
 
-    /// Returns all services that do not have what they request, with the reason.
+    /// Returns the reasons of all services whose resources do not match their requests.
     pub fn errors(&self) -> BTreeMap<&ServiceKey, ServiceError> {
         let left = self.left.iter().filter_map(|left| left.service.as_ref());
         let keys = self.services.keys().chain(self.failures.keys()).chain(left);

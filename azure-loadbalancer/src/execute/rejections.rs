@@ -20,7 +20,7 @@ use crate::service::{Service, ServiceKey};
 /// The maximum number of services that are tried one by one after their last rejection.
 const MOST_SUSPECTS: usize = 8;
 
-/// The subject of a write, as far as the next plan can leave it out.
+/// The subject of a write, as precisely as the next plan can leave it out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Service(ServiceKey),

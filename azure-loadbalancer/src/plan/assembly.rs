@@ -66,7 +66,7 @@ pub(super) fn assemble(
             .map(|key| format!("{key}: who may connect"))
             .collect();
         if draft.swept {
-            reasons.push("what belongs to no service is removed".to_owned());
+            reasons.push("resources of no service are removed".to_owned());
         }
         if draft.follows_nodes {
             reasons.push("the nodes that take part have changed".to_owned());
@@ -118,7 +118,7 @@ fn push<'s, 'd>(
 fn public_ips(steps: &mut Vec<OrderedWrite<'_>>, addresses: &PublicIps<'_>) {
     for draft in &addresses.puts {
         let what = if draft.current.is_some() {
-            "is not as asked for"
+            "differs from the request"
         } else {
             "is needed"
         };
@@ -299,7 +299,7 @@ fn machines(steps: &mut Vec<OrderedWrite<'_>>, members: &MemberChanges<'_>) {
                 id: id.clone(),
                 instance_ids: instance_ids.clone(),
             },
-            reasons: vec!["its machines are not what its model says of pools".to_owned()],
+            reasons: vec!["its machines differ from the pools in its model".to_owned()],
             changes: Vec::new(),
             services: BTreeSet::new(),
             sweeps: false,
@@ -339,11 +339,11 @@ fn why(first: &OrderedWrite<'_>, second: &OrderedWrite<'_>) -> Option<&'static s
         (SecurityGroup, Balancer | DeleteBalancer) => Some(
             "what is closed is closed before its address goes, and what is opened before another way goes",
         ),
-        (SecurityGroup, DeletePublicIp) => Some("an address that is given back is open to nobody"),
+        (SecurityGroup, DeletePublicIp) => Some("an address that is given back admits no client"),
         (GrowingBalancer | Balancer | DeleteBalancer, DeletePublicIp) => first
             .refers
             .contains(&second.id)
-            .then_some("the frontend lets go of its public address first"),
+            .then_some("the frontend releases its public address first"),
         (GrowingBalancer | Balancer, MemberChanges) => second
             .joins
             .contains(&first.id)

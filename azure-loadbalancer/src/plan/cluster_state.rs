@@ -1,4 +1,4 @@
-//! The wanted services and the existing resources, which all stages of a plan share.
+//! The requested services and the existing resources, shared by all stages of a plan.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -70,7 +70,7 @@ pub(super) enum Owner {
     Foreign,
 }
 
-/// The wanted services and the existing resources.
+/// The requested services and the existing resources.
 #[derive(Debug)]
 pub(super) struct ClusterState<'a> {
     pub(super) config: &'a Config,
@@ -79,7 +79,7 @@ pub(super) struct ClusterState<'a> {
     pub(super) snapshot: &'a Snapshot,
     /// The services, ordered by key.
     pub(super) subjects: Vec<Subject<'a>>,
-    /// The services with duplicate keys, of which only the first by UID counts.
+    /// The services with duplicate keys. Only the first of each by UID counts.
     pub(super) repeated: BTreeMap<&'a ServiceKey, Vec<&'a Service>>,
     by_prefix: HashMap<String, SubjectIndex>,
     by_key: HashMap<&'a ServiceKey, SubjectIndex>,
@@ -291,7 +291,7 @@ impl<'a> ClusterState<'a> {
         self.by_key.get(key).copied()
     }
 
-    /// Returns the wanted services, ordered by key.
+    /// Returns the services that request a load balancer, ordered by key.
     pub(super) fn wanted(&self) -> impl Iterator<Item = (SubjectIndex, &Subject<'a>, &Intent)> {
         self.subjects
             .iter()

@@ -19,7 +19,7 @@ pub enum PlanError {
     #[error(transparent)]
     Annotation(#[from] AnnotationError),
     /// The document of the service cannot be read.
-    #[error("it cannot be read: {0}; what it has stays as it is")]
+    #[error("it cannot be read: {0}; its resources stay unchanged")]
     Unreadable(String),
     /// Another service has the same UID, so that the names of their resources would clash.
     #[error("its UID {uid:?} is that of {other} as well; give each service its own")]
@@ -118,7 +118,7 @@ pub enum PlanError {
     )]
     SubnetMissing,
     /// The public address is in another region, where no load balancer of this one can use it.
-    #[error("public address {address} is in region {region:?}, and {wanted:?} is needed")]
+    #[error("public address {address} is in region {region:?}, but {wanted:?} is needed")]
     OtherRegion {
         /// The name of the public address.
         address: String,
@@ -188,7 +188,7 @@ pub enum PlanError {
     },
     /// The SKU of a load balancer or public address differs from the configured one.
     #[error(
-        "{resource} has sku {found}, and {wanted} is needed; Azure does not mix them{}",
+        "{resource} has sku {found}, but {wanted} is needed; Azure does not mix them{}",
         if *wanted == "Standard" { "; `plan --migrate-to-standard` shows the way" } else { "" }
     )]
     SkuMismatch {

@@ -169,7 +169,7 @@ pub fn migrate_to_standard(
     let mut migration = Migration::default();
     if !config.is_standard() {
         migration.obstacles.push(
-            "loadBalancerSku is basic; write standard, since that is what the services are to have"
+            "loadBalancerSku is basic; write standard, since that is the sku the services will have"
                 .to_owned(),
         );
         return migration;
@@ -193,7 +193,7 @@ pub fn migrate_to_standard(
         .any(|node| machines::can_be_member(config, node, false));
     if !is_anybody_there && balancers.iter().any(|one| !wanted.on(one).is_empty()) {
         migration.obstacles.push(format!(
-            "the load balancers would come back with empty pools, and nobody would answer for their services: {}",
+            "the load balancers would return with empty pools, and their services would not respond: {}",
             machines::nobody(nodes.len())
         ));
     }
@@ -241,7 +241,7 @@ pub fn migrate_to_standard(
     let failures = writes
         .services()
         .filter_map(|(key, outcome)| Some((key.clone(), outcome.error?)));
-    let failures = failures.map(|(key, error)| format!("{key} would not come back: {error}"));
+    let failures = failures.map(|(key, error)| format!("{key} would not be restored: {error}"));
     migration.obstacles.extend(failures.collect::<Vec<_>>());
     if writes.actions().next().is_some() {
         let odd = writes.warnings();
@@ -256,7 +256,8 @@ pub fn migrate_to_standard(
     let is_told = |one: &String| one.contains("securityGroupName");
     if config.security_group_name.is_none() && !migration.warnings.iter().any(is_told) {
         migration.warnings.push(
-            "the configuration has no securityGroupName, and a load balancer of sku Standard lets nobody in without one".to_owned(),
+            "the configuration has no securityGroupName, and a load balancer of sku Standard admits \
+             no traffic without one".to_owned(),
         );
     }
     migration
@@ -287,7 +288,7 @@ fn is_ours(config: &Config, balancer: &LoadBalancer) -> bool {
     pools.any(|pool| pool.is_named(&config.cluster_name))
 }
 
-/// The wanted services, by the prefix of their names.
+/// The services that request a load balancer, by the prefix of their names.
 struct WantedServices<'s> {
     by_prefix: BTreeMap<String, &'s Service>,
 }
@@ -385,7 +386,7 @@ fn obstacles(
         .filter(|name| wanted.owner(name).is_none())
         .collect();
     found.extend(foreign.iter().map(|part| {
-        format!("load balancer {name} has {part}, which belongs to no service that is wanted and would be lost; remove it first")
+        format!("load balancer {name} has {part}, which belongs to no service and would be lost; remove it first")
     }));
     let others = [
         ("inbound NAT rules", properties.inbound_nat_rules.len()),

@@ -1,4 +1,4 @@
-//! The load balancer of each wanted service.
+//! The choice of a load balancer for each service.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::naming;
 use crate::plan::request::Balancers;
 use crate::resources::{FrontendIpConfiguration, LoadBalancer};
 
-/// The present or future place of a wanted service.
+/// The load balancer of a service: present, or planned.
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
     pub(super) target: Target,
@@ -193,7 +193,7 @@ fn waits_for(
         return None;
     }
     Some(format!(
-        "frontend {} on {} must let go of public address {} first",
+        "frontend {} on {} must release public address {} first",
         frontend.name,
         on.name,
         public_ip.name()

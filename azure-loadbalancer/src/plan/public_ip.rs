@@ -46,7 +46,7 @@ pub(super) struct PublicIps<'a> {
     pub(super) orphans: Vec<Orphan>,
 }
 
-/// The services that want each public address, ordered by key, with the owner of the frontend first.
+/// The services that use each public address, ordered by key, with the owner of the frontend first.
 type Users = BTreeMap<ArmId, Vec<SubjectIndex>>;
 
 fn users(placement: &Placement) -> Users {
@@ -206,7 +206,7 @@ pub(super) fn build<'a>(
     all
 }
 
-/// The uses that keep a public address which is no longer wanted.
+/// The uses of a public address that no service requests any more. Each keeps it from being deleted.
 struct Uses<'d> {
     /// The addresses that frontends will refer to.
     referenced: HashSet<&'d ArmId>,
@@ -414,7 +414,7 @@ fn delete<'a>(
             all.deferred.push(Deferred {
                 service: released.into_iter().next(),
                 what: format!(
-                    "public address {} goes once no frontend uses it",
+                    "public address {} is deleted when no frontend uses it",
                     current.name
                 ),
             });
@@ -432,7 +432,7 @@ fn delete<'a>(
         all.deferred.push(Deferred {
             service: Some(service.clone()),
             what: format!(
-                "public address {} goes once no security rule leads there",
+                "public address {} is deleted when no security rule refers to it",
                 current.name
             ),
         });
@@ -508,13 +508,13 @@ fn handed_out(
         asked.any(|(_, asked)| asked == address)
     };
     if let Some(by) = world.subjects.iter().find(asks) {
-        return Some(format!("{} asks for it", by.key()));
+        return Some(format!("{} requests it", by.key()));
     }
     let unknown = left
         .iter()
         .find(|subject| subject.service.published.is_none())?;
     Some(format!(
-        "{} comes without a status, so that nobody knows whether it was handed out",
+        "{} has no status, so it is unknown whether its address was published",
         unknown.key()
     ))
 }

@@ -162,7 +162,7 @@ fn unguarded(world: &ClusterState<'_>) -> Option<Warning> {
     is_unguarded.then(|| Warning {
         service: None,
         what: format!(
-            "the configuration has no securityGroupName, so that no security rule is written: a standard load balancer lets nobody in to {service} and others until somebody else writes one"
+            "the configuration has no securityGroupName, so that no security rule is written: a standard load balancer admits no client to {service} and others until another tool writes one"
         ),
     })
 }
@@ -180,14 +180,15 @@ fn unheard(world: &ClusterState<'_>) -> impl Iterator<Item = Warning> {
     floating.map(|(node, service)| Warning {
         service: Some(service.clone()),
         what: format!(
-            "node {} answers at its own address only, and packets come to it for that of the load balancer; write {}: \"true\"",
+            "node {} responds at its own address only, but receives packets for that of the load \
+             balancer; write {}: \"true\"",
             node.name,
             annotations::keys::DISABLE_FLOATING_IP
         ),
     })
 }
 
-/// Returns the place of each wanted service, or all errors of placement.
+/// Returns the load balancer of each service, or all errors of placement.
 pub(super) fn place(world: &ClusterState<'_>) -> Result<Placement, Vec<(SubjectIndex, PlanError)>> {
     let machines = Machines::of(world);
     let targets = target::resolve(world, &machines)?;

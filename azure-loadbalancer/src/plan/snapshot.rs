@@ -47,8 +47,8 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// Returns what a plan for these services needs, after the load balancers were read: a load balancer may
-    /// refer to a public address in a group that no service names any more.
+    /// Returns the resources that a plan for these services must still read after the load balancers: a load
+    /// balancer may refer to a public address in a group that no service names any more.
     pub fn of(config: &Config, services: &[Service], load_balancers: &[LoadBalancer]) -> Self {
         let mut groups = BTreeSet::from([config.resource_group.to_ascii_lowercase()]);
         let served = || services.iter().filter(|service| config.serves(service));

@@ -1,4 +1,4 @@
-//! The frontend of each wanted service: its address, and the services that share it.
+//! The frontend of each service: its address, and the services that share it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
@@ -405,7 +405,7 @@ fn share(
             Owner::Subject(_) | Owner::Orphan
                 if !is_held(world, owner) && stays(world, balancer, frontend) =>
             {
-                let by = format!("{}, which somebody else uses", frontend.name);
+                let by = format!("{}, which another service uses", frontend.name);
                 return Err(taken(by, claimants));
             }
             // The plan removes the frontend, which frees the address.

@@ -244,5 +244,5 @@ pub(super) struct EmulatorArgs {
 
 fn page_size(text: &str) -> Result<usize, String> {
     let size = text.parse().ok().filter(|size| *size > 0);
-    size.ok_or_else(|| "a number above 0 is wanted".to_owned())
+    size.ok_or_else(|| "must be a number above 0".to_owned())
 }

@@ -29,7 +29,8 @@ pub(super) async fn run(options: &Options) -> Result<Found, Failure> {
         })?;
     if server.address().ip().is_unspecified() && options.token.is_none() {
         tracing::warn!(
-            "everybody who reaches this machine may change what is emulated; `--token` asks for one"
+            "every client that reaches this machine may change the emulated resources; `--token` \
+             requires a token"
         );
     }
     let endpoint = server.endpoint();

@@ -102,7 +102,7 @@ impl Health {
         let counts = self.0.lock();
         match (&counts.standing, counts.read_at) {
             (Some(LeaderState::By(holder)), _) if holder.is_empty() => {
-                Ok("ok, standing by; nobody is known to lead\n".to_owned())
+                Ok("ok, standing by; the leader is not known\n".to_owned())
             }
             (Some(LeaderState::By(holder)), _) => {
                 Ok(format!("ok, standing by; leading: {holder}\n"))
@@ -161,7 +161,7 @@ impl Health {
         metric(
             "services_with_errors",
             "gauge",
-            "Services that do not have what they ask for.",
+            "Services whose resources do not match their requests.",
             size(counts.services_with_errors),
         );
         metric(
@@ -191,7 +191,7 @@ impl Health {
         metric(
             "last_read_age_seconds",
             "gauge",
-            "The time since a reconciliation ended that could read what is there.",
+            "The time since the end of the last reconciliation that could read the resources.",
             age(counts.read_at),
         );
         let is_leading = |standing: &LeaderState| matches!(standing, LeaderState::Leading);

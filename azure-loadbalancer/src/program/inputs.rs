@@ -283,7 +283,7 @@ const OF_KUBERNETES: [&str; 5] = [
     "vmType",
 ];
 /// The hint for a configuration that cannot be read.
-const SCHEMA_HINT: &str = "`azure-loadbalancer schema` prints what it may have";
+const SCHEMA_HINT: &str = "`azure-loadbalancer schema` prints its keys";
 /// The interval at which the configuration file is checked.
 const RELOOK: Duration = Duration::from_secs(1);
 
@@ -304,7 +304,7 @@ pub(super) fn resources(path: &Path) -> Result<Vec<Value>, Failure> {
     match list {
         Value::Array(resources) => Ok(resources),
         _ => Err(Failure::new(format!(
-            "{}: a list of resources is wanted, or an object with one as `value`",
+            "{}: expected a list of resources, or an object with one as `value`",
             path.display()
         ))),
     }

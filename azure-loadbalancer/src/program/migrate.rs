@@ -142,7 +142,7 @@ fn text(migration: &Migration, style: Style) -> Result<String, std::fmt::Error> 
     }
     text.push_str(&warned(&migration.warnings));
     for obstacle in &migration.obstacles {
-        writeln!(text, "in the way: {}", show::plain(obstacle))?;
+        writeln!(text, "blocked by: {}", show::plain(obstacle))?;
     }
     match (migration.stages.first(), migration.obstacles.is_empty()) {
         (None, true) => text.push_str("Everything is of sku Standard.\n"),
@@ -151,7 +151,7 @@ fn text(migration: &Migration, style: Style) -> Result<String, std::fmt::Error> 
             "The next stage is carried out by `apply --migrate-to-standard {}` with the same options.",
             stage.digest()
         )?,
-        (_, false) => text.push_str("Nothing is carried out as long as something is in the way.\n"),
+        (_, false) => text.push_str("Nothing is done until these are resolved.\n"),
     }
     Ok(text)
 }

@@ -32,7 +32,7 @@ enum Found {
     Good,
     /// The check failed, and its result has been shown.
     Bad,
-    /// Writes are pending, and the caller wants an exit code for that.
+    /// Writes are pending, and the caller requested an exit code for that.
     Pending,
 }
 

@@ -113,7 +113,7 @@ mod present {
                     cluster: cluster.to_owned(),
                 }),
                 (Some(_), false) => Err(Failure::new(format!(
-                    "{file}: it has several sources, and one is wanted"
+                    "{file}: it has several sources; name one"
                 ))),
                 (None, _) => Err(Failure::new(format!(
                     "{file}: it names no source; it may have {}",

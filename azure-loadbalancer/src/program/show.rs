@@ -188,7 +188,7 @@ fn summary(writes: usize, services: usize, errors: usize) -> String {
     match errors {
         0 => format!("{head} for {}.", plural(services, "service")),
         errors => format!(
-            "{head} for {}, of which {errors} cannot have what they ask for.",
+            "{head} for {}, {errors} of which cannot be met.",
             plural(services, "service")
         ),
     }

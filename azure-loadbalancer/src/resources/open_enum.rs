@@ -1,4 +1,4 @@
-//! Extensible enumerations: an unknown value is kept as it is written.
+//! Extensible enumerations: an unknown value is kept unchanged.
 
 /// Defines an enumeration whose texts are compared ignoring case, as by the resource manager, with a variant
 /// for every other text.

@@ -155,7 +155,7 @@ impl Service {
         })
     }
 
-    /// Returns true if the service is to be reachable through a load balancer.
+    /// Returns true if the service requests a load balancer.
     pub fn is_wanted(&self) -> bool {
         self.load_balanced && !self.deleting
     }

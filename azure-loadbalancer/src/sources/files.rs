@@ -83,7 +83,7 @@ pub fn read_documents<T: FromDocument>(text: &str) -> Result<Vec<T>, DocumentErr
     let documents = Documents::read(text).map_err(|error| {
         let kind = T::KIND.to_lowercase();
         whole(format!(
-            "{error}; `kubectl get {kind}s -A -o json` writes what is wanted"
+            "{error}; `kubectl get {kind}s -A -o json` writes this format"
         ))
     })?;
     let mut found = Vec::new();

@@ -58,6 +58,11 @@ impl Address {
     }
 }
 
+/// Checks the address of an agent without connecting to it.
+pub(crate) fn check_address(text: &str) -> Result<(), BuildError> {
+    Address::parse(text).map(|_| ())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! The agent itself, and what is registered at it.
+//! The agent's own endpoints, and registrations at it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

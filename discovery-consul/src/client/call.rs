@@ -50,7 +50,7 @@ impl Budget {
     }
 }
 
-/// A call that is being put together.
+/// A builder of a request to the agent.
 #[derive(Debug)]
 pub(super) struct Call {
     method: Method,
@@ -185,7 +185,7 @@ fn decode<T: DeserializeOwned>(
     match serde_json::from_slice(response.body()) {
         Ok(value) => Ok(Answer::new(value, Meta::of(response.headers()))),
         Err(error) => Err(call
-            .malformed("the answer is not what Consul answers")
+            .malformed("the response is not one of Consul")
             .with_source(error)),
     }
 }

@@ -43,7 +43,7 @@ impl ConsulClient {
         self.list(call).await
     }
 
-    /// The same with those instances only whose checks all pass.
+    /// Returns the instances of a service whose checks all pass.
     ///
     /// # Errors
     ///

@@ -56,7 +56,7 @@ pub enum ConsulErrorKind {
 pub enum Retry {
     /// A retry soon, with a growing back-off and jitter.
     Backoff,
-    /// A retry seldom: the failure lasts until an operator changes something, which is not notified.
+    /// Retry rarely: the failure lasts until an operator changes something, of which there is no notification.
     Slowly,
 }
 

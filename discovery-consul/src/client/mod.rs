@@ -53,6 +53,7 @@ mod token;
 use std::fmt;
 use std::sync::Arc;
 
+pub(crate) use self::address::check_address;
 pub use self::agent::{AgentSelf, CheckDefinition, ServiceDefinition};
 pub use self::blocking::{BlockingIndex, FollowOptions, Followed, Follower, Moved};
 pub use self::builder::{BuildError, ClientBuilder};

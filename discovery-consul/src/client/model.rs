@@ -203,7 +203,7 @@ impl HealthEntry {
     }
 }
 
-/// Consul writes `null` for what is empty.
+/// Reads `null` as the default, since Consul writes it for empty values.
 pub(super) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -110,7 +110,7 @@ pub struct Meta {
     /// The backend of the query, `streaming` or `blocking-query`, from `X-Consul-Query-Backend`. `None`
     /// from old versions.
     pub query_backend: Option<String>,
-    /// True if the agent had the response in its cache, from `X-Cache`. Only with [`Consistency::Cached`].
+    /// True if the response came from the agent's cache, from `X-Cache`. Set only with [`Consistency::Cached`].
     pub is_cache_hit: Option<bool>,
     /// The age of a cached response, from `Age`.
     pub age: Option<Duration>,
@@ -148,7 +148,7 @@ impl<T> Answer<T> {
         Self { value, meta }
     }
 
-    /// The same with something else made of the value.
+    /// Replaces the value by the result of `make`; the metadata stay.
     pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> Answer<U> {
         Answer::new(make(self.value), self.meta)
     }

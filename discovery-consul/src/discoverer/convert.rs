@@ -41,7 +41,8 @@ pub(super) fn discovery_of(
         .map(|name| service(name, state, defaults, options).in_group(CATALOG));
     let mut discovery: Discovery = services.collect();
     if let Some(part) = unread_part(state) {
-        let message = format!("{part}; services that are not listed elsewhere stay as they were");
+        let message =
+            format!("{part}; services that are not listed elsewhere keep their last known state");
         let problem = Problem::warning("", "catalog_incomplete", message);
         discovery = discovery.group_failed(CATALOG, problem);
     }
@@ -216,8 +217,8 @@ pub(super) fn problems_of(state: &WatchState, defaults: &Defaults) -> Problems {
 /// Returns the message that a token no longer shows the services.
 pub(super) fn hides(datacenter: &str) -> String {
     format!(
-        "Consul hides the services of the datacenter `{datacenter}` that it has shown before; they serve as they were last \
-         known, and nothing is taken away"
+        "Consul hides the services of the datacenter `{datacenter}` that were visible before; their \
+         last known state serves, and nothing is removed"
     )
 }
 
@@ -226,7 +227,7 @@ fn problems_of_datacenter(state: &DatacenterState) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let Some(failure) = &state.failure {
         let message = format!(
-            "the datacenter `{name}` cannot be asked, and serves as it was last known: {failure}"
+            "the datacenter `{name}` cannot be polled; its last known state is served: {failure}"
         );
         problems.push(Problem::warning("", "datacenter_failing", message));
     } else if !state.is_complete {
@@ -240,14 +241,14 @@ fn problems_of_datacenter(state: &DatacenterState) -> Vec<Problem> {
         problems.push(problem.with_suggestion(suggestion));
     } else if state.held > 0 {
         let message = format!(
-            "{} instances of the datacenter `{name}` are gone at once, and are kept until that is confirmed",
+            "{} instances of the datacenter `{name}` disappeared at once, and are kept until that is confirmed",
             state.held
         );
         problems.push(Problem::warning("", "removal_held", message));
     }
     if !state.unread.is_empty() {
         let message = format!(
-            "{} services of the datacenter `{name}` cannot be read, and serve as they were last known",
+            "{} services of the datacenter `{name}` cannot be read; their last known state is served",
             state.unread.len()
         );
         problems.push(Problem::warning("", "services_unread", message));

@@ -101,7 +101,7 @@ pub(super) fn destination(
 /// The label with the scheme of an instance's URL.
 pub(super) const SCHEME: &str = "destinations.scheme";
 
-/// An address as it stands in a URL.
+/// Returns an address in the form for a URL: IPv6 addresses get brackets.
 fn host(address: &str) -> Option<String> {
     let bare = address
         .strip_prefix('[')

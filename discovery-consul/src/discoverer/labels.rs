@@ -61,7 +61,7 @@ impl Said {
         contradicted
             .map(|(key, count)| {
                 let message = format!(
-                    "{count} instances say something else; the first in the own datacenter, by node and id, is right"
+                    "{count} instances differ; the first in the own datacenter, by node and id, counts"
                 );
                 Problem::warning(pointer_to("", key), "contradicting_labels", message)
             })

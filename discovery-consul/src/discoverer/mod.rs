@@ -262,7 +262,7 @@ impl ConsulDiscoverer {
             serves || self.options.persist.is_none() || since.elapsed() >= settle;
         (!answering.is_believed).then(|| {
             format!(
-                "Consul at {} knows of no service yet; that is believed {settle:?} after its first answer",
+                "Consul at {} lists no service yet; that counts {settle:?} after its first response",
                 self.client.address()
             )
         })

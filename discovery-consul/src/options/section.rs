@@ -9,7 +9,7 @@ use proxy_model::json::{Node, ObjectReader};
 use proxy_model::{MAX_PRIORITY, Problem};
 
 use super::{DiscoveryOptions, ServiceOptions};
-use crate::client::{BuildError, Consistency, ConsulOptions, TlsOptions, Token};
+use crate::client::{BuildError, Consistency, ConsulOptions, TlsOptions, Token, check_address};
 use crate::discoverer::ConsulDiscoverer;
 use crate::watch::{Datacenters, ShrinkGuard, WatchOptions};
 
@@ -90,8 +90,15 @@ fn read_consul(section: &mut ObjectReader<'_, '_>) -> ConsulOptions {
         let message = "the token comes from `Token` or from `TokenFile`, not from both";
         report(section, "Token", "conflicting_tokens", message.to_owned());
     }
+    let address = section.text("Address").filter(|address| {
+        let checked = check_address(address);
+        if let Err(error) = &checked {
+            report(section, "Address", "invalid_address", error.to_string());
+        }
+        checked.is_ok()
+    });
     ConsulOptions {
-        address: section.text("Address").unwrap_or(unset.address),
+        address: address.unwrap_or(unset.address),
         token,
         token_file,
         namespace: section.text("Namespace"),
@@ -258,6 +265,19 @@ mod tests {
     #[test]
     fn an_empty_section_is_the_default() {
         assert_eq!(read("{}"), (Section::default(), Vec::new()));
+    }
+
+    #[test]
+    fn an_address_that_leads_to_no_agent_is_an_error_at_its_key() {
+        for address in [
+            "ftp://x",
+            "http://user:pw@x:8500",
+            "",
+            "http://x:8500/?token=a",
+        ] {
+            let (_, problems) = read(&format!(r#"{{ "Address": "{address}" }}"#));
+            assert_eq!(problems, ["invalid_address /Address"], "{address}");
+        }
     }
 
     #[test]

@@ -106,7 +106,8 @@ impl Keeper {
         let outcome = match renewed {
             Err(error) if has_forgotten(&error) => {
                 let service = self.registration.service.effective_id();
-                tracing::info!(target: TARGET, service, "the agent does not know the service, and is told again");
+                tracing::info!(target: TARGET, service, "the agent does not know the service; \
+                    registering it again");
                 let definition = self.registration.definition(self.status);
                 self.client.register(&definition).await
             }
@@ -134,7 +135,8 @@ impl Keeper {
         // Logged once, and not for each attempt.
         if *self.state.borrow() == RegistrationState::Registered {
             let service = self.registration.service.effective_id();
-            tracing::warn!(target: TARGET, service, reason, "the agent cannot be told, and is told again when it can");
+            tracing::warn!(target: TARGET, service, reason, "the agent cannot be reached; the \
+                registration is retried");
         }
         // All services beside an agent see it go at the same moment.
         self.failures = self.failures.saturating_add(1);

@@ -14,7 +14,7 @@ pub enum Fault {
     Status(u16, &'static str),
     /// A success with an empty result, as for a token without read access.
     Empty,
-    /// The same from a server that knows of no leader.
+    /// An empty response from a server without a leader.
     EmptyWithoutLeader,
     /// The correct response, at once, with this index.
     Index(u64),

@@ -174,7 +174,7 @@ impl FakeConsul {
         self.add_rule(Some(datacenter), path, false, fault);
     }
 
-    /// Injects a fault into requests that any server may answer.
+    /// Injects a fault into requests that any server may process, even without a leader.
     pub fn fail_stale(&self, path: &str, fault: Fault) {
         self.add_rule(None, path, true, fault);
     }

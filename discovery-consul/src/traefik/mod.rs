@@ -225,7 +225,7 @@ impl Translation {
                     self.ignored(key);
                 }
                 _ => {
-                    let reason = "what it asks for by this tag is not known here".to_owned();
+                    let reason = "this tag is not supported".to_owned();
                     return left_out("traefik_router", reason);
                 }
             }
@@ -278,7 +278,7 @@ impl Translation {
                     (None, _) => return Ok(None),
                     (Some(only), None) => (key, only.clone()),
                     _ => {
-                        let reason = "it does not say which of several services it is for";
+                        let reason = "it does not name one of several services";
                         return Err((key, CODE, reason.to_owned()));
                     }
                 }

@@ -1,4 +1,4 @@
-//! Services of Traefik at one service of Consul, of which one is the cluster.
+//! Services of Traefik in the labels of one Consul service. One of them becomes the cluster.
 
 use std::collections::BTreeMap;
 

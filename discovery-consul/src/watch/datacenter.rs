@@ -311,7 +311,8 @@ impl Watch {
         if self.failures == [None, None] {
             let datacenter = &*self.watching.datacenter;
             let error = error.explained();
-            tracing::warn!(target: TARGET, datacenter, error, "the datacenter does not answer; what is known of it stays");
+            tracing::warn!(target: TARGET, datacenter, error, "the datacenter does not respond; its \
+                last known state is kept");
         }
         self.failures[source as usize] = Some(error.explained().into());
     }
@@ -421,7 +422,7 @@ impl Watch {
             .sum()
     }
 
-    /// Shows what is known, if that is anything new.
+    /// Publishes the current state if it has changed.
     fn publish(&mut self) {
         let is_settled = self.schedule.is_settled();
         // It checks every service, which is not worth it for reads without changes, nor at the start, which
@@ -453,7 +454,7 @@ impl Watch {
             let datacenter = &*self.watching.datacenter;
             tracing::warn!(
                 target: TARGET, datacenter, instances = verdict.held, is_hidden,
-                "much is gone at once, and is kept until that is confirmed",
+                "many instances disappeared at once, and are kept until that is confirmed",
             );
         }
         let state = DatacenterState {

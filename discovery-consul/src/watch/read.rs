@@ -40,6 +40,6 @@ where
 }
 
 fn leaderless() -> ConsulError {
-    let message = "the server that has answered knows of no leader, so it is not believed";
+    let message = "the responding server has no leader, so its response does not count";
     ConsulError::new(ConsulErrorKind::NoLeader, "a read", message)
 }

@@ -38,8 +38,8 @@ impl UnreadServices {
         self.0.remove(name).is_some()
     }
 
-    /// Returns true if some service failed only lately, so that the next read may tell more. Services that fail for
-    /// long hold back nothing of others.
+    /// Returns true if a service failed only recently, so that the next read may succeed. Services that fail for
+    /// long do not hold back others.
     pub(super) fn may_pass(&self) -> bool {
         self.0.values().any(|unread| unread.attempts < LASTING)
     }

@@ -123,7 +123,7 @@ impl KeyValueLabels {
         let problem = Problem::warning(pointer_to("", key), "not_enabled", message);
         Some(problem.with_suggestion(match misspelt {
             Some(_) => format!("did you mean `{enable}`?"),
-            None => format!("`{enable}` = `true` asks for it to be served"),
+            None => format!("`{enable}` = `true` opts in"),
         }))
     }
 }

@@ -176,8 +176,8 @@ impl<'t> LabelNode<'t> {
         self.tree.report(Problem::error(pointer, code, message));
     }
 
-    /// Makes labels here and below an error if they mean nothing, in places where a slip would change what the others
-    /// mean.
+    /// Makes unknown labels here and below an error, in places where a misspelt label would change the meaning of
+    /// others.
     pub fn reject_unknown(&self) {
         if let Some(node) = self.node {
             node.rejects_unknown.set(true);

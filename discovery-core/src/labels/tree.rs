@@ -140,7 +140,7 @@ impl<'a> LabelTree<'a> {
             };
         }
         if let Some(first) = &node.leaf {
-            let message = format!("says the same thing as the label `{}`", first.key);
+            let message = format!("has the same meaning as the label `{}`", first.key);
             self.report(Problem::error(pointer, "duplicate_label", message));
             return;
         }

@@ -188,7 +188,8 @@ impl Accepted {
         })
     }
 
-    /// Adds what the provider still lists and `config` has lost, as long as it compiles.
+    /// Adds routes and clusters that the provider still lists but that are missing in `config`, as long as the
+    /// result compiles.
     pub(super) fn complete(
         &self,
         listed: &Listed,
@@ -253,9 +254,11 @@ fn serves_on(item: &Item, form: Form, accepted: Timestamp) -> Problem {
     let age = accepted.age().as_secs();
     let serves = match form {
         Form::Settings => format!(
-            "its last known good settings, accepted {age} s before, serve on with its current destinations"
+            "its last known good settings, accepted {age} s before, continue to serve with its current destinations"
         ),
-        Form::Whole => format!("its last known good form, accepted {age} s before, serves on"),
+        Form::Whole => {
+            format!("its last known good form, accepted {age} s before, continues to serve")
+        }
     };
     let message = format!("{what} cannot serve as it is now; {serves}");
     Problem::warning(pointer, "last_good_serves", message)

@@ -1,4 +1,4 @@
-//! Several configurations as one: what comes first wins.
+//! Combination of several configurations: on conflict, the first one wins.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};

@@ -32,7 +32,7 @@ pub(super) struct Draft {
 /// The result of the validators.
 struct DraftValidation {
     problems: Problems,
-    /// True if all validators answered.
+    /// True if all validators responded.
     complete: bool,
 }
 
@@ -100,8 +100,7 @@ impl MergeWorker {
                 });
             }
         }
-        let message =
-            "the validators object to something else each time; what served before serves on";
+        let message = "the validators object to something else each time; the previous configuration continues to serve";
         problems.push((None, Problem::error("", "too_many_objections", message)));
         Some(Draft {
             parts: self.parts(&reverted),

@@ -25,7 +25,7 @@ use crate::summary::Summary;
 use crate::timestamp::Timestamp;
 use crate::validator::ConfigValidator;
 
-/// The wait before validators that did not answer are called again, if nothing changes meanwhile.
+/// The wait before validators that did not respond are called again, if nothing changes meanwhile.
 const RETRY: Duration = Duration::from_secs(10);
 /// The time limit for preparing the configuration of one provider. After that, the previous configuration
 /// continues to serve.

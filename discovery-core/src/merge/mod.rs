@@ -270,8 +270,8 @@ impl Merged {
         Arc::clone(&self.state.borrow())
     }
 
-    /// Waits until every required provider has had a configuration that was accepted. Never returns if that never
-    /// happens; to give up in time is the caller's business.
+    /// Waits until a configuration of every required provider was accepted. There is no time limit; the caller sets
+    /// one if it needs it.
     ///
     /// # Cancel safety
     ///
@@ -339,7 +339,7 @@ impl Merged {
         }
     }
 
-    /// Passes on what is reported, to the provider of each cluster. Never ends.
+    /// Passes reports of unreachable clusters to the provider of each cluster. Never ends.
     ///
     /// # Cancel safety
     ///

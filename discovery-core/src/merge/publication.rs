@@ -1,4 +1,4 @@
-//! Publishing what was merged.
+//! Publication of the merged configuration.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::timestamp::Timestamp;
 const MOST_LOGGED: usize = 20;
 
 impl MergeWorker {
-    /// Publishes a draft and what was compiled of it, if they are other than what is published.
+    /// Publishes a draft and its compiled form, unless they equal the published ones.
     pub(super) fn publish(
         &mut self,
         states: &[Arc<ProviderState>],

@@ -19,7 +19,7 @@ use crate::text::with_causes;
 const MIN_REFRESH: Duration = Duration::from_secs(1);
 /// The waits after a resolver failed.
 const RETRY: Backoff = Backoff::new(MIN_REFRESH, Duration::from_secs(60));
-/// The longest time for which a result is used.
+/// Maximum age of a result.
 const MAX_REFRESH: Duration = Duration::from_secs(24 * 3600);
 
 /// The resolutions of all clusters. Dropping this drops the running ones.
@@ -222,7 +222,7 @@ impl Resolutions {
         (resolution.question == answer.question).then(|| resolution.take_in(answer.result))
     }
 
-    /// Puts what is known into a configuration.
+    /// Replaces host names in a configuration by their known addresses.
     fn apply(&self, config: &mut ProxyConfig) -> Problems {
         let mut problems = Problems::new();
         for (id, cluster) in &mut config.clusters {
@@ -270,7 +270,7 @@ impl Resolution {
                 self.failures = self.failures.saturating_add(1);
                 self.due = Some(now + RETRY.limit(self.failures));
                 let message = match self.output {
-                    Some(_) => format!("the last destinations serve on: {message}"),
+                    Some(_) => format!("the last destinations continue to serve: {message}"),
                     None => format!("the destinations cannot be resolved: {message}"),
                 };
                 let problem = match self.output {

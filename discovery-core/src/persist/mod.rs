@@ -17,13 +17,13 @@ use crate::contain::require_regular;
 use crate::replace::{Replacement, beside, check_directory};
 use crate::runner::KeptService;
 
-/// The wait after a failed write, since a full disk stays full for a while.
+/// The wait after a failed write, since a full disk is seldom freed at once.
 const RETRY: Duration = Duration::from_secs(60);
 
 /// The longest time by which the file's confirmation time may lag behind the actual one.
 const MAX_LAG: Duration = Duration::from_secs(300);
 
-/// The shortest such time. A file that is written more often costs more than it tells.
+/// The minimum delay of a write. Writing more often would cost more than the fresher ages are worth.
 const MIN_LAG: Duration = Duration::from_secs(10);
 
 /// The largest file that is read back.
@@ -48,8 +48,8 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Creates the store of destinations of which unreadable ones serve for `unread_grace`. After a restart these are
-    /// as old as the file says, so it is behind by a small part of that time only.
+    /// Creates the store of destinations. Unreadable ones serve for `unread_grace`. After a restart, their age is
+    /// that in the file, so the file may lag only by a small part of that time.
     pub(crate) fn new(path: PathBuf, unread_grace: Duration) -> Self {
         let lag = match unread_grace {
             Duration::ZERO => MAX_LAG,

@@ -54,7 +54,7 @@ impl StaticProvider {
         }
     }
 
-    /// Sets whether the proxy is not ready before this provider has had a configuration. Default: true.
+    /// Sets whether the proxy is ready only after this provider has delivered a configuration. Default: true.
     #[must_use]
     pub fn required(mut self, required: bool) -> Self {
         self.required = required;

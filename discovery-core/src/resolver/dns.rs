@@ -66,7 +66,7 @@ struct Unknown {
     slow: bool,
 }
 
-/// The places of a name, and the time for which they are valid.
+/// The addresses of a name, and how long they are valid.
 type Found = Result<(Vec<Place>, Option<Duration>), Unknown>;
 
 /// The address families that are used.
@@ -238,7 +238,7 @@ fn is_of(address: IpAddr, family: AddressFamily) -> bool {
     }
 }
 
-/// The target `.` says that there is no such service (RFC 2782).
+/// Returns false for the target `.`, which means that there is no such service (RFC 2782).
 fn is_usable_server(server: &SrvRecord) -> bool {
     server.port != 0
         && matches!(Host::parse(&server.target), Ok(Host::Domain(name)) if !name.is_empty())
@@ -290,7 +290,7 @@ impl DestinationResolver for DnsResolver {
                     Problem::error(pointer, "unresolved_host", message)
                 } else {
                     let message = format!(
-                        "`{name}` cannot be resolved, its last addresses serve on: {reason}"
+                        "`{name}` cannot be resolved, its last addresses continue to serve: {reason}"
                     );
                     Problem::warning(pointer, "unresolved_host", message)
                 });

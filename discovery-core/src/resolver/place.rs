@@ -24,7 +24,7 @@ const SCALE: f64 = 100.0;
 pub(super) struct Placed {
     id: DestinationId,
     destination: DestinationConfig,
-    /// The share of the servers of its priority, of which 1 is the mean. `None`: the share of each is the same.
+    /// The share of requests within the servers of its priority; 1 is the mean. `None`: all have equal shares.
     share: Option<f64>,
 }
 

@@ -19,8 +19,8 @@ use crate::endpoints::{add_unread, with_destinations};
 use crate::labels::Parsed;
 
 impl Evaluator {
-    /// Adds to each service that may have to serve by its last known good rules these rules with its
-    /// current destinations. Returns those that validators have not accepted yet, each with its position.
+    /// Adds fallback forms: for each service that may need one, its last known good rules with its current
+    /// destinations. Returns those that validators have not accepted yet, each with its position.
     pub(super) fn add_fallbacks(
         &self,
         answer: &mut [Evaluated],

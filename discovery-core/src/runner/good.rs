@@ -42,7 +42,7 @@ impl Good {
         }
     }
 
-    /// Keeps the rules, and replaces the destinations by those of now, of which some are unreadable.
+    /// Keeps the rules, and replaces the destinations by the current ones, some of which are unreadable.
     pub(super) fn follow(&mut self, fragment: Arc<ProxyConfig>, unread: &[Arc<str>]) {
         self.unread = unread_since(unread, Some(self));
         self.fragment = fragment;

@@ -72,7 +72,7 @@ impl Publisher {
             clusters = settled.config.clusters.len(),
             routes = settled.config.routes.len(),
             problems = %settled.outcome.problems,
-            "serving what was kept on disk until the source answers",
+            "serving the configuration stored on disk until the source responds",
         );
         self.update(|state| {
             state.status.enter(SourceState::Restored);
@@ -92,7 +92,7 @@ impl Publisher {
             provider = &*self.source,
             services,
             %problems,
-            "nothing of what was kept on disk can be used any more",
+            "no part of the configuration stored on disk can be used any more",
         );
         self.update(|state| state.problems = problems);
     }
@@ -153,7 +153,7 @@ impl Publisher {
                     target: "discovery::runner",
                     provider,
                     error = message,
-                    "the source does not answer; what it said last goes on serving",
+                    "the source does not answer; its last known state is served",
                 );
             } else {
                 tracing::warn!(
@@ -208,7 +208,7 @@ impl Publisher {
                 provider,
                 error = outdated.error,
                 age_seconds = outdated.since.age().as_secs(),
-                "the source answers in part; older answers stand in for the rest",
+                "the source responds in part; older responses replace the rest",
             ),
             None if was_partial => {
                 tracing::info!(target: "discovery::runner", provider, "the source answers everything again");

@@ -29,7 +29,7 @@ pub(super) struct Registry {
     owners: Owners,
     /// The order among routes with equal criteria.
     seniority: Seniority,
-    /// The configuration of the last cycle, and what it consists of.
+    /// The configuration of the last cycle, and its parts.
     current: Option<Current>,
 }
 
@@ -77,7 +77,8 @@ pub(super) struct Settled {
 /// A service of a discovery result with its evaluation.
 pub(super) type Evaluated = (DiscoveredService, Evaluation);
 
-/// A service of a cycle: its name, its state, and what the source lists of it. `None` if it is kept unlisted.
+/// A service of a cycle: its name, its state, and its evaluated data. `None` if the source does not list it and it
+/// is kept.
 type Met = (Arc<str>, Known, Option<Evaluated>);
 
 impl Registry {
@@ -249,7 +250,7 @@ impl Registry {
         self.settled(settling, false)
     }
 
-    /// Returns the result of a cycle. The configuration is put together only if its parts changed.
+    /// Returns the result of a cycle. The configuration is built only if its parts have changed.
     fn settled(&mut self, settling: Settling, removal_pending: bool) -> Settled {
         let (parts, owners, outcome) = settling.finish();
         self.owners = owners;
@@ -337,8 +338,8 @@ impl Registry {
         still
     }
 
-    /// Returns the ids that services had before and claim again. They are reserved independent of the
-    /// order, so that a new service cannot take the place of one that serves.
+    /// Returns the ids that services held before and still claim. They are reserved regardless of the order, so
+    /// that a new service cannot take the id of a running one.
     fn reserved(&self, services: &[Met]) -> Owners {
         let mut reserved = Owners::default();
         for (name, known, evaluated) in services {

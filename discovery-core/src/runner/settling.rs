@@ -1,4 +1,4 @@
-//! The configuration of a cycle in the making: service by service, each with what it may have.
+//! The configuration of a cycle, built service by service.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,8 +45,8 @@ fn misses_a_cluster(
 pub(super) struct Parts(Vec<Arc<ProxyConfig>>);
 
 impl Parts {
-    /// Returns true if both are the same configuration, with everything in the same order. Almost always they share
-    /// their parts, and the configuration need not be put together again to see that.
+    /// Returns true if both are the same configuration, in the same order. They nearly always share their parts, so
+    /// the comparison need not build the configuration.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let same = |(a, b): (&Arc<ProxyConfig>, &Arc<ProxyConfig>)| {
             Arc::ptr_eq(a, b)
@@ -239,7 +239,7 @@ impl Settling {
         Some(good.at)
     }
 
-    /// Serves the last known good form, unless another service has taken its place by now.
+    /// Serves the last known good form, unless another service has taken its ids meanwhile.
     fn serve_last_known_good(
         &mut self,
         name: &Arc<str>,

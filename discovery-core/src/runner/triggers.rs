@@ -34,7 +34,7 @@ type Call = Pin<Box<dyn Future<Output = Result<(), Broken>> + Send>>;
 /// Listens to [`Discoverer::changed`].
 pub(super) struct Triggers {
     discoverer: Arc<dyn Discoverer>,
-    /// The call that is under way. It is kept across cycles, so that what it has already seen is not lost.
+    /// The current call. It is kept across cycles, so that events it has already seen are not lost.
     call: Option<Call>,
     /// True if a trigger came that no cycle has handled yet.
     pending: bool,
@@ -70,7 +70,7 @@ impl Triggers {
         }
     }
 
-    /// Waits until the next cycle is to begin.
+    /// Waits until the next cycle starts.
     pub(super) async fn pause(&mut self, pause: Pause) {
         if !self.pending {
             tokio::select! {

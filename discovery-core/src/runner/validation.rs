@@ -32,7 +32,8 @@ pub(super) struct Verdict {
     pub(super) answered: bool,
 }
 
-/// A service that could not be validated comes the earlier the longer its validators have not been tried.
+/// The cycle number of a service whose validators have not run yet. Services are validated in the order of the
+/// cycle that last tried them.
 const NEVER_REACHED: u64 = 0;
 const NEW: u64 = 1;
 
@@ -226,10 +227,10 @@ impl Validation {
 }
 
 impl Verdict {
-    /// Creates the verdict on a service whose turn did not come before the cycle ended.
+    /// Creates the verdict on a service that validators did not reach before the cycle ended.
     fn missing() -> Self {
         let message =
-            "there was no time to validate the service; it comes earlier in the next cycle";
+            "there was no time to validate the service; the next cycle validates it earlier";
         Self {
             problems: Problem::error("", "validator_timed_out", message).into(),
             answered: false,

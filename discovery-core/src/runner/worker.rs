@@ -32,7 +32,7 @@ pub(super) struct Worker {
     pub(super) store: Option<Store>,
     /// Making configuration of services.
     pub(super) evaluation: Blocking,
-    /// Reading and writing what is kept on disk.
+    /// Reads and writes of stored state.
     pub(super) disk: Blocking,
 }
 
@@ -267,7 +267,7 @@ impl Worker {
             tracing::warn!(
                 target: "discovery::runner",
                 provider = &*self.publisher.source,
-                "telling the source what became of its services {broken}",
+                "reporting the results of its services to the source {broken}",
             );
         }
     }
@@ -291,7 +291,7 @@ impl Worker {
                     target: "discovery::runner",
                     provider = &*self.publisher.source,
                     error = %error,
-                    "what was kept on disk cannot be used",
+                    "the configuration stored on disk cannot be used",
                 );
                 return Some(());
             }
@@ -302,7 +302,7 @@ impl Worker {
         let confirmed = kept.iter().map(|service| service.good.at);
         let oldest = confirmed.max_by_key(crate::timestamp::Timestamp::age);
         if kept.is_empty() && listed > 0 {
-            let message = "nothing of what was kept on disk can be used any more";
+            let message = "no part of the configuration stored on disk can be used any more";
             dropped.push(Problem::error("", "restored_nothing", message));
             self.publisher.restored_nothing(listed, dropped);
             return Some(());

@@ -116,7 +116,7 @@ impl ScriptedDiscoverer {
         self.push(Step::Delay(time));
     }
 
-    /// Takes back what is queued.
+    /// Removes all queued results.
     pub fn clear(&self) {
         self.script().steps.clear();
     }

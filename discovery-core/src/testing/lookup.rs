@@ -20,7 +20,7 @@ pub struct ScriptedLookup {
 #[derive(Debug, Default)]
 struct ScriptedNames {
     answers: HashMap<String, ScriptedAnswer>,
-    /// The time for which all answers are valid.
+    /// The time for which all results are valid.
     valid: Option<Duration>,
     calls: usize,
 }
@@ -65,7 +65,7 @@ impl ScriptedLookup {
         self.answer(name, ScriptedAnswer::Servers(servers.collect()));
     }
 
-    /// Sets the time for which all answers are valid.
+    /// Sets the time for which all results are valid.
     pub fn valid_for(&self, time: Duration) {
         self.names().valid = Some(time);
     }

@@ -1,4 +1,4 @@
-//! Scripted sources, for the tests of what is built on this crate.
+//! Scripted sources, for tests of programs that use this crate.
 //!
 //! With tokio's paused time (`#[tokio::test(start_paused = true)]`) everything here is deterministic.
 

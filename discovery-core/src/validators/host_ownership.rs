@@ -105,9 +105,11 @@ fn not_owned(id: &RouteId, below: &str, host: &str, owned: &str) -> Problem {
     let place = pointer_to("/Routes", id.as_str());
     let message = match host {
         EVERY_HOST => {
-            format!("the route takes requests to all hosts, and `{owned}` belongs to others")
+            format!(
+                "the route takes requests to all hosts, and `{owned}` belongs to other services"
+            )
         }
-        _ => format!("`{host}` belongs to others, as `{owned}` does"),
+        _ => format!("`{host}` belongs to other services, as `{owned}` does"),
     };
     Problem::error(format!("{place}/Match/{below}"), "host_not_owned", message)
         .with_suggestion("name hosts of the service itself")

@@ -1,4 +1,4 @@
-//! Validators for what an operator decides about services that others register.
+//! Validators for rules of the operator about services that other teams register.
 //!
 //! The rules of the model itself are checked for every service and for the merged configuration, before any validator.
 

@@ -10,8 +10,8 @@ use rustls::{Error, ServerConfig};
 
 use super::store;
 
-/// A configuration with a certificate, its chain behind it, and its key; with the protocols that are offered by ALPN, the
-/// preferred one first; and, if clients are asked for a certificate, with the verifier of theirs.
+/// Creates the TLS configuration of a server: the certificate followed by its chain, the key, the ALPN protocols in
+/// order of preference, and a verifier if clients must present a certificate.
 ///
 /// # Errors
 ///

@@ -317,7 +317,8 @@ impl Gathering<'_> {
             && address.is_unicast_link_local()
         {
             let message = format!(
-                "{address} is good on one link only, and the agent does not say on which; the node may not be reached"
+                "{address} is valid on one link only, and the agent does not name the link; the \
+                 node may be unreachable"
             );
             said.address(member, "link_local_address", &message);
         }

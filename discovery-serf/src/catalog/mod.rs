@@ -71,13 +71,13 @@ pub struct ServiceCatalog {
 pub struct Service {
     /// The service's instances, in the byte order of their keys.
     pub instances: Vec<ServiceInstance>,
-    /// The hint that tells its requests from others.
+    /// The hint how to route requests to this service.
     pub hint: RouteHint,
     /// Problems of its members.
     pub problems: Problems,
 }
 
-/// The hint that tells requests for a service from others.
+/// A hint how requests for a service differ from others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RouteHint {

@@ -21,13 +21,13 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// Adds what is wrong with a member's tag.
+    /// Adds a problem of a member's tag.
     pub(super) fn tag(&mut self, member: &Member, tag: &str, code: &'static str, message: &str) {
         let pointer = pointer_to(&pointer_to(&pointer_of(member), "tags"), tag);
         self.push(Problem::warning(pointer, code, about(member, message)));
     }
 
-    /// Adds what is wrong with the value of a member's tag, and what becomes of it.
+    /// Adds a problem of the value of a member's tag, and its effect.
     pub(super) fn value(&mut self, member: &Member, error: &TagError, outcome: &str) {
         let pointer = pointer_to(&pointer_to(&pointer_of(member), "tags"), error.tag());
         let message = about(member, &format!("{error}; {outcome}"));
@@ -36,7 +36,7 @@ impl Said {
         self.push(problem);
     }
 
-    /// Adds what is wrong with a member's address.
+    /// Adds a problem of a member's address.
     pub(super) fn address(&mut self, member: &Member, code: &'static str, message: &str) {
         let pointer = pointer_to(&pointer_of(member), "address");
         self.push(Problem::warning(pointer, code, about(member, message)));
@@ -54,7 +54,7 @@ impl Said {
     pub(super) fn into_problems(self) -> Problems {
         let mut problems = Problems::from(self.problems);
         if self.more > 0 {
-            let message = format!("{} more problems are not told", self.more);
+            let message = format!("{} more problems are not shown", self.more);
             problems.push(Problem::warning("", "too_many_problems", message));
         }
         problems

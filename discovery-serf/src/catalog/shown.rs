@@ -1,4 +1,4 @@
-//! Texts of nodes in a form fit for a message.
+//! Names and addresses of nodes, shortened and escaped for messages.
 
 /// Characters of a value that are shown, as many as where configurations are compiled.
 const MOST: usize = 120;

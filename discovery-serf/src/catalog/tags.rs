@@ -30,7 +30,7 @@ pub(crate) const WEIGHT: &str = "weight";
 pub(crate) const VERSION: &str = "version";
 /// The region in which it is running.
 pub(crate) const REGION: &str = "region";
-/// A name for the destination that stays.
+/// A stable name for the destination.
 pub(crate) const INSTANCE: &str = "instance";
 
 /// Maximum length of a value, in bytes. All tags of a node together are shorter in the gossip.

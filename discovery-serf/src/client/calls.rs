@@ -76,7 +76,7 @@ impl SerfClient {
     pub async fn stream(&self, filter: &EventFilter) -> Result<EventStream, ClientError> {
         let permit = self.handle.stream_permit()?;
         let Some(filter) = filter.encoded() else {
-            let detail = "the filter lets nothing through, or has a name with a comma";
+            let detail = "the filter selects nothing, or has a name with a comma";
             let kind = ClientErrorKind::InvalidRequest;
             let agent = self.handle.agent();
             return Err(ClientError::new(kind, agent, "stream", detail));

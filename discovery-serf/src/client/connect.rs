@@ -39,7 +39,7 @@ impl SerfClient {
         let stream = match timeout(within, TcpStream::connect(&options.address)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(source)) => {
-                let detail = "nobody answers there";
+                let detail = "no agent answers at this address";
                 let error = error(ClientErrorKind::Unreachable, detail.to_owned());
                 return Err(error.with_source(source));
             }

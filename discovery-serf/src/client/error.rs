@@ -104,9 +104,7 @@ impl ClientError {
             ),
             said if said.starts_with("Encoded length of tags exceeds limit") => (
                 ClientErrorKind::TagsTooLong,
-                format!(
-                    "all tags of the node together are too long; they stay as they were ({words})"
-                ),
+                format!("all tags of the node together are too long; the old ones stay ({words})"),
             ),
             _ => (
                 ClientErrorKind::Rejected,

@@ -65,7 +65,7 @@ pub struct EventFilter {
 }
 
 impl EventFilter {
-    /// Selects all member events and no others, which would take space from them in the agent's queue.
+    /// Selects all member events. Other events would only take space in the agent's queue.
     pub fn members() -> Self {
         Self::member_events(MemberEventKind::ALL)
     }

@@ -47,7 +47,7 @@ impl Queue {
         }
     }
 
-    /// Adds a record, of which it keeps nothing but its own bytes.
+    /// Adds a record. Copies its bytes, so that the buffer it came in is released.
     pub(super) fn push(&self, record: &[u8]) {
         let mut state = self.state();
         if state.is_abandoned {

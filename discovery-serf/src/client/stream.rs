@@ -33,7 +33,7 @@ pub struct EventStream {
 #[non_exhaustive]
 pub enum EventError {
     /// Number of events that did not fit into the queue.
-    #[error("{0} events were lost since nobody asked for them")]
+    #[error("{0} events were lost because they were not read")]
     Lagged(u64),
     /// A malformed event, with the reason. The stream continues.
     #[error("{0}")]

@@ -67,6 +67,7 @@ fn removal_held(standing: &Standing, options: &SerfOptions) -> Problem {
         standing.held(),
         options.hold.settle,
     );
-    let suggestion = "they are kept in case the agent has not joined its cluster yet; if they are really gone, wait";
+    let suggestion = "they are kept in case the agent has not joined its cluster yet; if they have \
+        really left, wait";
     Problem::warning("", "removal_held", message).with_suggestion(suggestion)
 }

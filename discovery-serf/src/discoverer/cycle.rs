@@ -214,7 +214,7 @@ impl Cycles {
                 target: "discovery::serf",
                 provider = &*asking.options.name,
                 error = with_causes(cause),
-                "an agent rejects to answer, and will until its settings or ours change",
+                "an agent rejects requests, until its settings or ours change",
             );
         }
         let is_file = asking.options.auth_key_file.is_some();
@@ -268,7 +268,7 @@ async fn reach(agent: &Arc<str>, asking: &Asking<'_>) -> Result<(Session, Vec<Me
 
 fn too_early(agent: &str, options: &SerfOptions) -> DiscoverError {
     let message = format!(
-        "the Serf agent at `{agent}` knows of no service yet; it is believed if that is still so {:?} after its first answer",
+        "the Serf agent at `{agent}` lists no service yet; that counts if it is still so {:?} after its first response",
         options.hold.settle
     );
     DiscoverError::transient(message)
@@ -276,7 +276,7 @@ fn too_early(agent: &str, options: &SerfOptions) -> DiscoverError {
 
 fn no_events(agent: &str, rejection: &str) -> Problem {
     let message = format!(
-        "the agent at `{agent}` sends no events, so it is asked every {POLL:?}: {rejection}"
+        "the agent at `{agent}` sends no events, so it is polled every {POLL:?}: {rejection}"
     );
     Problem::warning("", "no_events", message)
 }

@@ -5,7 +5,7 @@ use std::io;
 use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// A connection that bytes go over in both directions.
+/// A byte stream to an agent.
 pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}

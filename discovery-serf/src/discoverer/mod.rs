@@ -28,7 +28,7 @@ use crate::options::SerfOptions;
 /// The longest wait after a first error. An agent that restarts is back in no time.
 const BACKOFF: Duration = Duration::from_millis(100);
 
-/// The longest wait after any error that may end by itself: an agent that comes back is to be noticed within moments.
+/// The longest wait after a temporary error: a recovered agent is noticed within moments.
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
 /// The wait after a rejection, which lasts until an operator changes something. Earlier retries would only

@@ -140,7 +140,7 @@ impl Made {
             let cluster_id = ClusterId::from(format!("{}{}", self.cluster, variant.suffix));
             if taken.contains(&cluster_id) {
                 let message = format!(
-                    "there is a service of the name that `{cluster_id}` has, so nobody can ask for it"
+                    "a service has the name `{cluster_id}`, so this cluster cannot be reached"
                 );
                 said.push(Problem::warning("", "duplicate_cluster", message));
                 continue;
@@ -191,7 +191,8 @@ fn by_path(path: &str) -> RouteMatch {
 fn no_route(catalog: &ServiceCatalog, service: &Service) -> Problem {
     let reason = match (&service.hint, catalog.services.len()) {
         (RouteHint::Unusable, _) => {
-            "what its nodes say in `host` and `route-path` cannot be used, and a slip must not open it to all requests"
+            "the tags `host` and `route-path` of its nodes cannot be used, and a mistake must not \
+             open it to all requests"
         }
         (_, 1) => {
             "none of its nodes has a `host` or a `route-path`, and the cluster lists another service, although none of its members is a destination"

@@ -29,8 +29,8 @@ pub struct GenerateOptions {
     /// a region gets an instance with both if there is one, otherwise one of the version. `None` to ignore
     /// regions. Default: `None`.
     pub region_header: Option<String>,
-    /// True to put `version` and `region` into the metadata of destinations. A change of only these is then
-    /// a change of the configuration. Default: true.
+    /// True to add `version` and `region` to the metadata of destinations. A change of only these is then a change
+    /// of the configuration. Default: true.
     pub informational_tags: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The versions and regions of a service, each with the instances that requests for it go to.
+//! The versions and regions of a service, each with the instances that serve it.
 
 use std::collections::BTreeMap;
 
@@ -126,7 +126,8 @@ impl Kind<'_> {
         }
         if let Some((first, count)) = rejected {
             let message = format!(
-                "requests cannot ask for the `{}` `{}` of {count} instances; expected at most 64 letters, digits, `.`, `_`, `~`, \
+                "requests cannot select the `{}` `{}` of {count} instances; expected at most 64 \
+                 letters, digits, `.`, `_`, `~`, \
                  `+` or `-`, all ASCII",
                 self.tag,
                 shown(first.as_bytes()),
@@ -135,7 +136,7 @@ impl Kind<'_> {
         }
         if values.len() > MOST_VALUES {
             let message = format!(
-                "the service has {} values of `{}`; requests can ask for the first {MOST_VALUES} only",
+                "the service has {} values of `{}`; requests can select the first {MOST_VALUES} only",
                 values.len(),
                 self.tag,
             );

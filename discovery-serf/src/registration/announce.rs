@@ -97,8 +97,8 @@ impl Node {
         Ok(change)
     }
 
-    /// Returns the change that withdraws an earlier registration from a node. It is empty if the node
-    /// announces another service by now.
+    /// Returns the change that withdraws an earlier registration from a node. It is empty if the node now announces
+    /// another service.
     pub(super) fn change_from(&self, earlier: &Earlier) -> Change {
         let taken_over = self.service().is_some_and(|other| !earlier.is_of(&other));
         let delete = match taken_over {

@@ -30,7 +30,7 @@ pub enum RegistrationError {
         service: String,
     },
     /// An agent that could not be reached, or rejected the request.
-    #[error("the agent did not take the registration")]
+    #[error("the agent did not accept the registration")]
     Agent(#[from] ClientError),
     /// A shutdown of the runtime that kept the registration.
     #[error("the registration is no longer kept: its runtime has ended")]

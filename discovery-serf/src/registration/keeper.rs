@@ -48,7 +48,7 @@ pub(super) enum Command {
 #[derive(Clone, Copy)]
 enum Message {
     Announce,
-    /// The same to an agent that may have it already.
+    /// Announces the tags again, to an agent that may have them already.
     AnnounceAgain,
     Withdraw,
     Leave,
@@ -185,7 +185,8 @@ impl Keeper {
             return Ok(());
         }
         let service = self.wanted.service();
-        tracing::info!(target: TARGET, node = node.name, %service, "the agent has forgotten the service, and is told again");
+        tracing::info!(target: TARGET, node = node.name, %service, "the agent has forgotten the \
+            service; registering it again");
         self.say(Message::Announce).await.map(drop)
     }
 
@@ -236,7 +237,7 @@ impl Keeper {
         Ok(client)
     }
 
-    /// Records that the agent has the wanted tags.
+    /// Records that the agent has the current tags.
     fn told(&mut self) {
         self.failures = 0;
         self.next = Instant::now() + HEARTBEAT;

@@ -1,7 +1,8 @@
 //! The length of tags in the gossip.
 //!
-//! A node's tags travel as its "meta" data: a byte that says "tags", and a MessagePack map of strings in the format of
-//! before 2013, which had no short form for strings of 32 to 255 bytes. memberlist gives that 512 bytes.
+//! A node's tags travel as its "meta" data: a byte that says "tags", and a MessagePack map of strings in
+//! MessagePack's format before 2013, without the short form for strings of 32 to 255 bytes. memberlist gives that
+//! 512 bytes.
 
 use crate::Tags;
 

@@ -1,4 +1,4 @@
-//! An agent in memory, for tests of what is built on this crate.
+//! An agent in memory, for tests of programs that use this crate.
 
 mod commands;
 mod connection;
@@ -179,7 +179,7 @@ impl AgentInMemory {
         self.edit(|state| state.is_stalled = true);
     }
 
-    /// Continues after [`stall`](Self::stall), with what has come meanwhile.
+    /// Continues after [`stall`](Self::stall), with the requests that have arrived meanwhile.
     pub fn resume(&self) {
         self.edit(|state| state.is_stalled = false);
     }

@@ -130,7 +130,7 @@ impl Shared {
             Some(token) => metadata.without(token),
             None => AadMetadata::clone(&metadata),
         };
-        error.with_hint(&format!("the cluster wants a token with {shown}"))
+        error.with_hint(&format!("the cluster requires a token with {shown}"))
     }
 }
 

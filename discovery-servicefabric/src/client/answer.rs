@@ -168,7 +168,7 @@ pub(super) fn decode<T: DeserializeOwned>(
     serde_json::from_slice(without_mark(body)).map_err(|error| {
         // The error may quote the body.
         let message = format!(
-            "the answer is not what a gateway says: {}",
+            "the response is not one of a gateway: {}",
             quoted(&error.to_string(), 200, token)
         );
         call.error(CallErrorKind::Malformed, message)
@@ -180,8 +180,8 @@ fn without_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
 }
 
-/// Returns a text of the server in a form fit for a message: short, printable, and without the token, in
-/// case the text repeats it.
+/// Returns a text of the server for a message: short, printable, and without the token, in case the text repeats
+/// it.
 fn quoted(text: &str, most: usize, token: Option<&BearerToken>) -> String {
     match token {
         Some(token) => shortened(&token.removed_from(text), most),

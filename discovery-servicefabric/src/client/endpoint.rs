@@ -75,7 +75,7 @@ impl fmt::Debug for GatewayEndpoint {
     }
 }
 
-/// The gateways of a cluster, of which one is used until it cannot be reached.
+/// The gateways of a cluster. One is used until it cannot be reached.
 pub(super) struct GatewayEndpoints {
     list: Vec<GatewayEndpoint>,
     current: AtomicUsize,

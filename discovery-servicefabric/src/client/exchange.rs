@@ -79,7 +79,7 @@ impl Shared {
                 }
                 Err(failure) => failure,
             };
-            tracing::debug!(endpoint = endpoint.base(), error = %failure.error, "a call failed");
+            tracing::debug!(target: "discovery::servicefabric", endpoint = endpoint.base(), error = %failure.error, "a call failed");
             if failure.error.status() == Some(401) && rejected.is_none() && token.is_some() {
                 rejected = token;
                 let another = self.token(call, rejected.as_ref(), deadline).await;
@@ -191,7 +191,7 @@ impl Shared {
             Ok(Err(error)) => Err(call
                 .error(CallErrorKind::Denied, "there is no token to send")
                 .with_source(error)),
-            Err(_) => Err(call.error(CallErrorKind::Denied, "no token came in time")),
+            Err(_) => Err(call.error(CallErrorKind::Denied, "no token was received in time")),
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn of_transport(kind: TransportErrorKind, secure: bool) -> Option<&'s
             "gateways often have self-signed certificates: trust its authority, its thumbprint or its common name",
         ),
         TransportErrorKind::CertificateRejected => Some(
-            "the cluster wants a client certificate that it knows as an administrator's or a reader's",
+            "the cluster requires a client certificate that it knows as an administrator's or a reader's",
         ),
         _ => None,
     }
@@ -32,7 +32,8 @@ pub(super) fn of_status(
 ) -> Option<&'static str> {
     match status {
         StatusCode::UNAUTHORIZED if asks_for_kerberos(headers) => Some(
-            "the cluster wants Windows authentication (Kerberos), which is not supported: use a client certificate or a token",
+            "the cluster requires Windows authentication (Kerberos), which is not supported: use a \
+             client certificate or a token",
         ),
         StatusCode::UNAUTHORIZED if context.sent_token => {
             Some("the token has expired, or is for another cluster")
@@ -45,7 +46,7 @@ pub(super) fn of_status(
             "the client certificate is missing, or not one that the cluster knows as an administrator's or a reader's",
         ),
         StatusCode::NOT_FOUND if !context.own_words => Some(
-            "a gateway says in words what it does not find: the endpoint may be that of another program, or have a wrong path",
+            "a gateway names what it does not find: the endpoint may be that of another program, or have a wrong path",
         ),
         StatusCode::BAD_REQUEST if !context.own_words && !context.secure => {
             Some("if the port expects TLS the endpoint begins with `https://`")

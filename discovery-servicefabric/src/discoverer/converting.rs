@@ -174,8 +174,8 @@ impl Conversion {
         }
     }
 
-    /// Rejects a service whose cluster has the name of another service, independent of which came first.
-    /// Proxies with different pasts must not send the requests for one name to different services.
+    /// Rejects a service whose cluster has the name of another service's cluster, regardless of which came first.
+    /// Otherwise proxies with different histories could send the requests for one name to different services.
     fn conflicting_owner(&self, known: &KnownService, cluster: &ClusterId, making: &mut Making) {
         let name = &known.name;
         let was_rejected = self
@@ -289,9 +289,9 @@ fn stale_problem(memory: &Memory) -> Option<(Problem, StaleAnswer)> {
     let oldest = oldest?;
     let (age, error) = (age(oldest.at), &oldest.error);
     let message = match parts {
-        1 => format!("an answer that is {age} old stands in for a call that fails: {error}"),
+        1 => format!("a response that is {age} old replaces that of a failed call: {error}"),
         _ => format!(
-            "{parts} older answers stand in for calls that fail, the oldest {age} old: {error}"
+            "{parts} older responses replace those of failed calls, the oldest {age} old: {error}"
         ),
     };
     Some((Problem::warning("", "stale_answer", message), oldest))

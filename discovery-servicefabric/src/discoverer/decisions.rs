@@ -17,7 +17,7 @@ const MOST_REASONS: usize = 20;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub struct Decisions {
-    /// Each with its reasons; 20,000 at most.
+    /// The decisions with their reasons; 20,000 at most.
     pub decisions: Vec<Decision>,
     /// Number of decisions that were left out.
     pub left_out: usize,

@@ -83,7 +83,7 @@ impl Making {
             if problems.has_errors() {
                 return self.rejected(known, problems);
             }
-            let mut reasons = vec!["its labels do not ask for it to be served".to_owned()];
+            let mut reasons = vec!["its labels do not opt in".to_owned()];
             reasons.extend(reasons_of(&problems));
             return self.not_enabled(known, reasons, problems);
         };
@@ -110,7 +110,7 @@ impl Making {
         reasons.extend(
             known
                 .stale()
-                .map(|stale| format!("it is as it was {} ago: {}", age(stale.at), stale.error)),
+                .map(|stale| format!("its state is {} old: {}", age(stale.at), stale.error)),
         );
         self.deciding.add(&known.name, verdict, reasons);
         self.subject(known, Some(parsed));
@@ -138,7 +138,7 @@ impl Making {
         self.push(known, service);
     }
 
-    /// Adds a service of which only problems are known.
+    /// Adds a service without configuration, only with its problems.
     pub(super) fn rejected(&mut self, known: &KnownService, problems: Problems) {
         self.deciding
             .add(&known.name, Verdict::Rejected, reasons_of(&problems));

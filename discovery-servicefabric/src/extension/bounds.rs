@@ -79,7 +79,7 @@ struct Tag {
     len: usize,
 }
 
-/// Reads a start tag up to its `>`, which may stand in quotes.
+/// Reads a start tag up to its `>`, ignoring one in quotes.
 fn tag(text: &str) -> Tag {
     let (mut attributes, mut quote, mut before) = (0, None, b' ');
     for (at, &byte) in text.as_bytes().iter().enumerate() {

@@ -84,7 +84,9 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
     match &service.outcome {
         ServiceOutcome::Accepted { clusters, routes } => {
             if let Some(stale) = stale {
-                let mut text = String::from("The service is served as it was, since calls fail: ");
+                let mut text = String::from(
+                    "The last known state of the service is served, since calls fail: ",
+                );
                 text.push_str(&stale.error);
                 return Some(Finding {
                     state: HealthState::Warning,
@@ -133,11 +135,11 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
             destinations_age,
         } => {
             let mut text = String::from(match (is_unread, last_known_good_age.is_some()) {
-                (true, _) => "The service could not be read and is served as it was.",
+                (true, _) => "The service could not be read; its last known state is served.",
                 (false, true) => {
-                    "The service is served by its last known good labels: what it asks for now is wrong."
+                    "The service is served by its last known good labels: its current labels are invalid."
                 }
-                (false, false) => "The service is not served: what it asks for is wrong.",
+                (false, false) => "The service is not served: its labels are invalid.",
             });
             let age = last_known_good_age.map(|rules| match destinations_age {
                 Some(replicas) if *replicas < rules => format!(
@@ -166,7 +168,7 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
             last_known_good_age,
         } => {
             let mut text = String::from(
-                "The service is served as it was: the services of its application could not be listed.",
+                "The last known state of the service is served: the services of its application could not be listed.",
             );
             let news = codes(&text, &service.problems);
             list(&mut text, &service.problems);
@@ -215,7 +217,7 @@ fn of_replica(replica: &ReplicaOutcome, options: &ServiceFabricOptions) -> Optio
                 target: "discovery::servicefabric",
                 partition = replica.partition_id,
                 replica = replica.replica_id,
-                "no health is reported of replicas of which it is not known whether they keep state",
+                "no health is reported for replicas that may or may not be stateful",
             );
         });
         return None;

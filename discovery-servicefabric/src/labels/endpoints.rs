@@ -295,7 +295,7 @@ fn usable(address: &str, schemes: Schemes) -> Result<String, Rejection> {
     Ok(url)
 }
 
-/// Returns an untrusted name in a form fit for a message.
+/// Returns an untrusted name, shortened and escaped for a message.
 pub(super) fn shortened(name: &str) -> String {
     const MOST: usize = 64;
     let mut text = String::new();

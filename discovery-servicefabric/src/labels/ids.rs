@@ -1,4 +1,4 @@
-//! Ids of what a service becomes.
+//! The ids of the routes, clusters and destinations of a service.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use proxy_model::{ClusterId, DestinationId, RouteId};

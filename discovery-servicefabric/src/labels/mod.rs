@@ -1,4 +1,4 @@
-//! Labels: what the owners of services write into their manifests, and how it becomes configuration.
+//! Labels: the settings that owners of services write into their manifests, and their conversion to configuration.
 
 mod endpoints;
 mod ids;

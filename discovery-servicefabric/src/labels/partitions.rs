@@ -48,9 +48,9 @@ pub(super) fn sorted(partitions: &[PartitionDescription]) -> Vec<usize> {
 pub(super) enum Division {
     /// One cluster has all of them.
     Merged,
-    /// Each is a cluster; a query parameter chooses.
+    /// Each partition is a cluster. A query parameter with the partition's id chooses it.
     ById,
-    /// Each is a cluster; a key chooses.
+    /// Each partition is a cluster. The partition key of the request chooses it.
     ByKey,
 }
 
@@ -135,7 +135,7 @@ pub(super) fn keys(
             }
             (kind, ..) => {
                 let message =
-                    format!("the partition {id} of the kind {kind} does not say which keys it has");
+                    format!("the partition {id} of the kind {kind} has no keys in its description");
                 return Err(unreadable(message));
             }
         };

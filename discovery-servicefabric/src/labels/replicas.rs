@@ -9,7 +9,7 @@ use crate::service::ServiceDescription;
 /// The purpose of a group of replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pool {
-    /// All requests.
+    /// Replicas for all requests.
     Selected(ReplicaSelection),
     /// Writes: the primary.
     Writes,
@@ -28,7 +28,7 @@ pub(super) enum Role {
     Other,
 }
 
-/// A replica that is ready and has a role that is wanted.
+/// A replica that is ready and has a selected role.
 #[derive(Debug)]
 pub(super) struct Candidate<'a> {
     /// Position of its partition.

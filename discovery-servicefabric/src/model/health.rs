@@ -41,7 +41,7 @@ pub struct HealthInformation {
         skip_serializing_if = "is_for_ever"
     )]
     pub time_to_live: Option<Duration>,
-    /// A description for people, of which at most 4 KiB are kept.
+    /// A description for people. The cluster keeps at most 4 KiB of it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// True to remove the report when it expires. False to turn it into an error.

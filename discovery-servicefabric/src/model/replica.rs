@@ -70,7 +70,7 @@ pub struct Replica {
     pub address: String,
 }
 
-/// The same on the wire.
+/// The wire form of a replica or an instance.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct ReplicaOrInstance {

@@ -91,7 +91,7 @@ pub struct ServiceTypeDescription {
     pub extensions: Option<Vec<Extension>>,
 }
 
-/// The same on the wire. All gateways write `IsStateful`, newer ones `Kind` as well.
+/// The wire form of a service. All gateways write `IsStateful`, newer ones `Kind` as well.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct Declaration {

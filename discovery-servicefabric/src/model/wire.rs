@@ -84,7 +84,7 @@ pub(super) fn int64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D
     Ok(optional_int64(deserializer)?.unwrap_or_default())
 }
 
-/// The same where it may be absent.
+/// Reads an optional 64-bit number from its text form.
 pub(super) fn optional_int64<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<i64>, D::Error> {

@@ -75,10 +75,10 @@ impl Default for ConnectionOptions {
 #[non_exhaustive]
 pub enum ConnectError {
     /// An unusable certificate, key or list of authorities.
-    #[error("what secures the connection to the cluster cannot be used")]
+    #[error("the TLS settings of the connection to the cluster cannot be used")]
     Security(#[from] TlsError),
     /// Unusable gateway URLs, alone or in combination with the security options.
-    #[error("the gateways cannot be asked")]
+    #[error("the gateways cannot be called")]
     Client(#[from] BuildError),
 }
 

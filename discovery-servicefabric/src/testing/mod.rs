@@ -1,4 +1,4 @@
-//! A cluster in memory, for tests of what is built on this crate.
+//! A cluster in memory, for tests of programs that use this crate.
 
 mod calls;
 mod contents;
@@ -49,7 +49,7 @@ pub struct FakeCluster {
 #[derive(Debug, Default)]
 struct FakeState {
     contents: Contents,
-    /// Every call, as `replicas p1`.
+    /// The calls that were made, as `replicas p1`.
     calls: Vec<String>,
     faults: Vec<Fault>,
     delay: Duration,
@@ -78,7 +78,7 @@ impl FakeCluster {
         Self::default()
     }
 
-    /// Changes what is in it.
+    /// Changes the content of the cluster.
     pub fn edit(&self, edit: impl FnOnce(&mut Contents)) {
         edit(&mut self.state().contents);
     }

@@ -20,14 +20,14 @@ use crate::model::{Application, Parameter};
 /// The application that is the cluster itself.
 const SYSTEM: &str = "fabric:/System";
 
-/// The code of what could not be read because the gateway forbids it.
+/// The code of a part that the gateway forbids to read.
 pub(crate) const DENIED: &str = "denied";
 
-/// The code of what could not be read in time.
+/// The code of a part that was not read in time.
 pub(super) const TIMED_OUT: &str = "timed_out";
 
 impl Topology {
-    /// Lists the applications and reads what is due of their types.
+    /// Lists the applications, and reads those of their types that are due.
     pub(super) async fn list_applications(
         &self,
         cycle: &Cycle<'_>,
@@ -284,7 +284,7 @@ fn is_system(name: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The same type with the defaults that were listed now.
+/// Returns the type with the newly listed defaults.
 fn with_defaults(before: Option<&Arc<KnownType>>, defaults: &[Parameter]) -> KnownType {
     let same = before.filter(|before| *before.defaults == *defaults);
     KnownType {

@@ -118,7 +118,7 @@ pub(crate) struct KnownService {
     pub(crate) read: Option<Arc<Read>>,
     /// The reason why it could not be read in this cycle.
     pub(crate) failed: Option<Failed>,
-    /// The partitions that could not be read, by id, of a service of which none could be read. `None` if the
+    /// The partitions that could not be read, by id, of a service without a readable partition. `None` if the
     /// service was read.
     pub(crate) none_read: Option<Arc<BTreeMap<String, Failed>>>,
     /// The old responses that its labels are based on.

@@ -164,7 +164,7 @@ impl Topology {
         self.within(PATIENCE, call).await
     }
 
-    /// The same with another patience.
+    /// Runs a call with another time limit.
     async fn within<T>(
         &self,
         patience: Duration,
@@ -232,7 +232,7 @@ impl Topology {
                     target: "discovery::servicefabric",
                     error = error.chain(),
                     lasting,
-                    "the ids of all replicas cannot be had; every service is read instead",
+                    "the ids of all replicas cannot be listed; every service is read instead",
                 );
                 memory.probe.rejected_until =
                     lasting.then(|| cycle.now + self.options.full_refresh_period);

@@ -274,9 +274,9 @@ impl Topology {
         }
     }
 
-    /// Resolves a partition with the naming service. The gateway may answer from a cache, so a result that
-    /// would remove a replica is checked once: a second call with its version returns a newer one, or
-    /// certainly the same.
+    /// Resolves a partition with the naming service. The gateway may answer from a cache, so a result that would
+    /// remove a replica is checked once: a second call with its version returns a newer result, or confirms this
+    /// one.
     async fn resolved(
         &self,
         service_id: &str,

@@ -20,7 +20,7 @@ use crate::id::id_of;
 use crate::model::Service;
 
 impl Topology {
-    /// Reads what is due of all services.
+    /// Reads the parts of all services that are due.
     pub(super) async fn read_services(
         &self,
         cycle: &Cycle<'_>,
@@ -212,7 +212,7 @@ fn kept(
     keep.then(|| Arc::clone(before))
 }
 
-/// The labels as they were, if they can have changed only with what they are made of.
+/// Returns the earlier labels, unless the data that they are made of has changed.
 fn same_labels(
     cycle: &Cycle<'_>,
     before: &KnownService,

@@ -107,8 +107,8 @@ impl Cycle<'_> {
             .is_some_and(|at| !self.is_whole || self.now < at)
     }
 
-    /// Returns a failure that follows `before`, of an entity that had little time since another one was too slow. It is
-    /// skipped until the next complete cycle, and says nothing of how slow the entity is.
+    /// Returns a failure that follows `before`, of an entity that had little time since another one was too slow.
+    /// It is skipped until the next complete cycle, and does not count as slow.
     pub(super) fn hurried(&self, before: Option<&Failed>, problem: Problem) -> Failed {
         let mut failed = Failed::after(before, problem);
         failed.slow_in_a_row = before.map_or(0, |before| before.slow_in_a_row);
@@ -175,7 +175,7 @@ pub(super) fn unsettled(
     Some(counted(why, before, is_new || changed))
 }
 
-/// Returns the pending state of a service that was read as well as possible and is to be read again soon.
+/// Returns the pending state of a service that was read as well as possible and will be read again soon.
 pub(super) fn counted(why: &'static str, before: Option<&Read>, is_fresh: bool) -> Unsettled {
     let before = before.and_then(|before| before.unsettled);
     let unchanged = match before {

@@ -39,7 +39,7 @@ pub struct ReadCluster {
     pub(super) tls: Tls,
 }
 
-/// Reads a cluster, with what is done differently.
+/// Reads a cluster. Differences from Envoy are warnings.
 ///
 /// # Errors
 ///
@@ -163,7 +163,7 @@ fn shares(common: &CommonLbConfig, reading: &mut Reading) {
     if threshold.is_some_and(|threshold| threshold.value > 0.0) {
         reading.differs(
             "healthy_panic_threshold",
-            "there is no panic: where nobody is healthy requests get 503",
+            "there is no panic mode: if no endpoint is healthy, requests get 503",
         );
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct ReadEndpoint {
     pub(super) is_whole: bool,
 }
 
-/// Reads the endpoints of a cluster, with what is done differently.
+/// Reads the endpoints of a cluster. Differences from Envoy are warnings.
 ///
 /// # Errors
 ///

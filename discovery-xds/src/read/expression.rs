@@ -17,7 +17,7 @@ const DEEPEST: u32 = 50;
 /// The texts that an expression matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Language {
-    /// All texts but the empty one: `.+`.
+    /// All texts except the empty one: `.+`.
     AnyText,
     /// A few texts, in order.
     Texts {
@@ -82,7 +82,7 @@ impl Begun {
     }
 }
 
-/// Each of `begun` with each text that `part` matches there.
+/// Returns each text of `begun` followed by each text that `part` matches.
 fn expand(part: &Hir, mut begun: Vec<Begun>, steps: &mut usize) -> Option<Vec<Begun>> {
     // Nested repetitions multiply, so the work is limited as well as the result.
     *steps = steps.checked_sub(begun.len().max(1))?;

@@ -71,7 +71,7 @@ pub(super) fn transforms(
             HeaderAppendAction::AddIfAbsent | HeaderAppendAction::OverwriteIfExists => {
                 reading.reject(
                     &field,
-                    "a change that depends on what is there cannot be honoured",
+                    "a change that depends on the present value is not supported",
                 );
             }
         }

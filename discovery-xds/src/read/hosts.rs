@@ -14,7 +14,7 @@ pub(super) enum Specificity {
     Exact,
     /// A wildcard with a suffix of this many bytes, counted down from the longest name.
     Suffix(usize),
-    /// A wildcard with a prefix, of which none is taken.
+    /// A wildcard with a prefix. This is not supported.
     Prefix,
     Any,
 }

@@ -110,7 +110,7 @@ impl Reading {
         if found.is_none() {
             self.differs(
                 "metadata",
-                "what it carries of this family does not belong to its fields, as if somebody had changed it on its way; the fields count",
+                "the metadata of this family does not match its fields, as if it had been changed on its way; the fields count",
             );
         }
         found

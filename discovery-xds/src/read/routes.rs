@@ -22,16 +22,16 @@ pub struct ReadRoutes {
     pub routes: IndexMap<RouteId, RouteConfig>,
     /// The place of those that carry one: of two that are equal in precedence the first serves.
     pub(super) positions: HashMap<RouteId, u64>,
-    /// The last form of each virtual host by name of which every condition could be honoured.
+    /// The last form of each virtual host in which every condition was supported, by name.
     pub(super) good: Arc<HashMap<String, HostRoutes>>,
 }
 
 /// The routes of a virtual host, with their names.
 pub(super) type HostRoutes = Arc<[(String, RouteConfig)]>;
 
-/// Reads a route configuration. Differences from Envoy are warnings. An error names an unsupported route or
-/// virtual host, whose requests are answered with 503, so that they get to no other one. For a route with
-/// an unsupported condition, these are all requests that its other conditions match.
+/// Reads a route configuration. Differences from Envoy are warnings. An error names an unsupported route or virtual
+/// host, whose requests are answered with 503, so that no other route gets them. For a route with an unsupported
+/// condition, these are all requests that its other conditions match.
 ///
 /// # Errors
 ///

@@ -82,7 +82,7 @@ fn validation(
         Some(data_source::Specifier::Filename(file)) if file.starts_with(SYSTEM) => {}
         Some(_) => reading.reject(
             "trusted_ca",
-            "the proxy trusts what its system trusts, and nothing else",
+            "the proxy trusts its system's certificates, and no others",
         ),
         None if validation.system_root_certs.is_some() => {}
         // Envoy trusts any certificate then.

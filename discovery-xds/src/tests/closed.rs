@@ -81,7 +81,7 @@ async fn a_guarded_listener_closes_its_routes_from_the_start() {
     let closed = state(&mut states, is_closed).await;
     let told = closed.problems.to_string();
     assert!(
-        told.contains("the listener `http` says who may send"),
+        told.contains("the listener `http` restricts access"),
         "{told}"
     );
     let message = rejection(&mut stream).await;

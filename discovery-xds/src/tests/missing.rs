@@ -217,7 +217,7 @@ async fn a_rejection_is_told_while_there_is_nothing_to_serve() {
     let failing = state(&mut states, |state| state.status.last_error.is_some()).await;
     let message = &failing.status.last_error.as_ref().unwrap().message;
     assert!(
-        message.contains("nothing of what the control plane says can be served"),
+        message.contains("no resource of the control plane can be served"),
         "{message}"
     );
     let pointers: Vec<_> = failing.problems.iter().map(|p| p.pointer.clone()).collect();

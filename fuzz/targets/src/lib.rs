@@ -23,6 +23,7 @@ mod header_matcher;
 mod host_pattern;
 mod http1;
 mod http2_blocks;
+mod http2_heads;
 mod input;
 mod labels;
 mod last_good;
@@ -58,6 +59,7 @@ pub use self::header_matcher::header_matcher;
 pub use self::host_pattern::host_pattern;
 pub use self::http1::{http1_chunked, http1_request, http1_response};
 pub use self::http2_blocks::http2_blocks;
+pub use self::http2_heads::http2_heads;
 pub use self::labels::labels;
 pub use self::last_good::last_good;
 pub use self::layers::layers;
@@ -81,7 +83,7 @@ pub use self::yaml::yaml;
 pub type Target = fn(&[u8]);
 
 /// All targets by name. Their seeds are in `seeds/` under the same name.
-pub const TARGETS: [(&str, Target); 36] = [
+pub const TARGETS: [(&str, Target); 37] = [
     ("affinity_cookie", affinity_cookie),
     ("authorization", authorization),
     ("config", config),
@@ -99,6 +101,7 @@ pub const TARGETS: [(&str, Target); 36] = [
     ("http1_request", http1_request),
     ("http1_response", http1_response),
     ("http2_blocks", http2_blocks),
+    ("http2_heads", http2_heads),
     ("jwt", jwt),
     ("labels", labels),
     ("last_good", last_good),

@@ -111,6 +111,8 @@ tests! {
     http1_response: 2_000,
     // Each input is served by `h2`.
     http2_blocks: INPUTS / 5,
+    // Each request is sent by `h2`.
+    http2_heads: INPUTS,
     // Each input is a request in a runtime.
     jwt: INPUTS / 2,
     labels: INPUTS,

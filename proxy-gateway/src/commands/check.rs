@@ -69,9 +69,10 @@ fn all_problems(layered: &Layered, is_here: bool) -> Problems {
         layered.origins.place(&mut unusable);
         of_machine.extend(unusable);
     }
+    let of_machine = preflight::not_said_yet(of_machine, &problems);
     problems.extend(match is_here {
         true => of_machine,
-        false => preflight::as_warnings(of_machine),
+        false => preflight::elsewhere(of_machine),
     });
     problems
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use program_kit::Failure;
 use proxy_model::Snapshot;
@@ -16,6 +17,7 @@ use super::{load, print, print_json, unusable};
 use crate::check::examine;
 use crate::cli::{Explain, Format};
 use crate::document::Document;
+use crate::gateway::{policies, provider};
 use crate::settings::Server;
 
 /// The maximum number of listed routes that do not match, in text output.
@@ -47,6 +49,10 @@ pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
     settings.zone = zone;
     settings.without_loop_guard = !loop_guard;
     settings.resolves_destinations = destination_resolver.is_some();
+    // Without a client of HTTP none is asked, and the text says so.
+    settings.policies = policies(&provider())
+        .ok()
+        .map(|policies| Arc::new(policies) as _);
     // It is set for the proxy, since routes can override it.
     settings.max_request_body = limits.body_bytes.take();
     let (method, url) = match &past {
@@ -142,7 +148,7 @@ impl PastRequest {
     }
 }
 
-/// Returns what a route wants and what came.
+/// Returns the criteria of a route that the request does not meet, with the request's values.
 fn why_not(other: &Considered) -> String {
     if other.misses.is_empty() {
         return other.rejected.clone();
@@ -171,7 +177,7 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
             match &explanation.route {
                 None => writeln!(
                     out,
-                    "The server rejects it before any route is asked: {status}, {why}."
+                    "The server rejects it before routing: {status}, {why}."
                 )?,
                 Some(_) => writeln!(
                     out,
@@ -188,6 +194,14 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
                 )?,
                 None => writeln!(out, "Route {route} takes it, and answers it: {status}.")?,
             }
+        }
+        Verdict::AnsweredByPolicy => {
+            let status = explanation.status.map_or(403, |status| status.as_u16());
+            let why = explanation
+                .rejected
+                .as_deref()
+                .unwrap_or("policy answers it");
+            writeln!(out, "Route {route} takes it, and its {why}: {status}.")?;
         }
         Verdict::NotFound => writeln!(out, "No route takes it: 404.")?,
         Verdict::MethodNotAllowed => writeln!(
@@ -230,7 +244,13 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
         }
     }
     for policy in &explanation.policies {
-        writeln!(out, "  {policy}")?;
+        match explanation.undecided_policies.contains(policy) {
+            true => writeln!(
+                out,
+                "  {policy} (not asked here: a service, a password or a count decides)"
+            )?,
+            false => writeln!(out, "  {policy}")?,
+        }
     }
     for rule in &explanation.rules {
         writeln!(out, "  {rule}")?;

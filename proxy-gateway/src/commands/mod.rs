@@ -29,7 +29,7 @@ fn load(document: &Document) -> Result<Layered, Failure> {
 /// The failure of a command that needs a configuration without errors.
 pub(crate) fn unusable(problems: &Problems) -> Failure {
     Failure::new(format!(
-        "the configuration cannot be used:\n{problems}\nMend it and try again; `proxy-gateway check` tests it without running it."
+        "the configuration cannot be used:\n{problems}\nCorrect it and try again; `proxy-gateway check` tests it without running it."
     ))
 }
 

@@ -30,6 +30,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     let mut examined = examine(&layered);
     let of_machine = preflight::files(&examined.settings, &layered.origins);
     if examined.problems.has_errors() || of_machine.has_errors() {
+        let of_machine = preflight::not_said_yet(of_machine, &examined.problems);
         examined.problems.extend(of_machine);
         return Err(unusable(&examined.problems));
     }
@@ -195,7 +196,7 @@ fn not_taken(error: &HotRestartError) -> Failure {
 }
 
 /// The warning about changes of settings that are read at the start alone.
-const RESTART_NEEDED: &str = "Listeners, Admin, Telemetry (but for LogFilter), Server, Policies.Discovered or a section for discovery have changed; that takes effect with the next start";
+const RESTART_NEEDED: &str = "Listeners, Admin, Telemetry (except LogFilter), Server, Policies.Discovered or a section for discovery have changed; that takes effect with the next start";
 
 /// The problems of settings that do not serve yet are listed under this name.
 const NEXT_START: &str = "next start";
@@ -264,7 +265,7 @@ fn look(
     Some((now, problems))
 }
 
-/// Returns that a restart is needed, and what would keep it from succeeding.
+/// Returns a warning that a restart is needed, and the problems that would prevent it.
 fn of_next_start(settings: &Settings, origins: &Origins) -> Problems {
     let mut problems = Problems::from(Problem::warning("", "restart_needed", RESTART_NEEDED));
     let failing = preflight::files(settings, origins).into_iter();
@@ -273,7 +274,7 @@ fn of_next_start(settings: &Settings, origins: &Origins) -> Problems {
     problems
 }
 
-/// Changes what is logged. A filter that cannot be used is logged, and changes nothing.
+/// Sets the log filter. An unusable filter is logged, and changes nothing.
 fn apply_filter(log: &mut LogControl, filter: Option<String>) {
     let shown = filter
         .clone()
@@ -283,7 +284,7 @@ fn apply_filter(log: &mut LogControl, filter: Option<String>) {
             tracing::info!(target: "proxy::config", filter = shown, "the log filter has changed")
         }
         Err(error) => {
-            tracing::warn!(target: "proxy::config", "the log filter stays as it was: {error}")
+            tracing::warn!(target: "proxy::config", "the log filter stays unchanged: {error}")
         }
     }
 }

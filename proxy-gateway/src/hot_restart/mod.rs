@@ -22,13 +22,13 @@ pub(crate) use self::predecessor::Predecessor;
 /// The error of passing sockets between instances.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HotRestartError {
-    #[error("the instance that runs cannot be asked at {path}: {source}")]
+    #[error("the running instance cannot be reached at {path}: {source}")]
     Ask { path: PathBuf, source: io::Error },
     #[error(
         "the instance that runs does not answer at {path} as it should: {source}; stop it, or start this one without `Server.Handover`"
     )]
     Answer { path: PathBuf, source: io::Error },
-    #[error("another instance was quicker to take over at {path}; this one is not needed")]
+    #[error("another instance has taken over at {path} already; this one is not needed")]
     Outrun { path: PathBuf },
     #[error(
         "a successor cannot be waited for at {path}: {source}; its directory has to exist, and belong to whom the program runs as"

@@ -78,7 +78,8 @@ impl Offer {
             tracing::warn!(
                 target: TARGET,
                 %error,
-                "instances that wait for this place go on to wait: they cannot be told that it is taken"
+                "instances that wait for this one continue to wait: they cannot be notified that \
+                 its sockets are taken"
             );
         }
         Ok(())
@@ -98,7 +99,7 @@ impl Offer {
                         tracing::warn!(
                             target: TARGET,
                             process = process(&stream),
-                            "a program of another user asked for the listeners, and was turned away"
+                            "a program of another user requested the listeners, and was rejected"
                         );
                     }
                     Ok((stream, _)) if streams.len() < MAX_CANDIDATES => {
@@ -116,7 +117,7 @@ impl Offer {
                         );
                     }
                     Err(error) => {
-                        tracing::warn!(target: TARGET, %error, "successors cannot be heard");
+                        tracing::warn!(target: TARGET, %error, "no successor can connect");
                         // The system may be out of file handles, and a loop without a pause would be busy.
                         tokio::time::sleep(PATIENCE).await;
                     }
@@ -125,7 +126,7 @@ impl Offer {
                     Ok((stream, Ok(()))) => break stream,
                     Ok((stream, Err(error))) => {
                         streams.retain(|one| !Arc::ptr_eq(one, &stream));
-                        tracing::warn!(target: TARGET, %error, "a successor gave up; this instance goes on");
+                        tracing::warn!(target: TARGET, %error, "a successor gave up; this instance keeps serving");
                     }
                     Err(error) => tracing::error!(target: TARGET, %error, "a successor was lost"),
                 },

@@ -119,7 +119,7 @@ impl Predecessor {
                     tracing::warn!(
                         target: TARGET,
                         %error,
-                        "whether another instance takes the place, too, cannot be found out"
+                        "it is unknown whether another instance takes over, too"
                     );
                     break;
                 }
@@ -155,7 +155,7 @@ impl Predecessor {
                 tracing::warn!(
                     target: TARGET,
                     %error,
-                    "the instance that ran did not say that it stops"
+                    "the previous instance did not announce its stop"
                 );
                 match error.kind() {
                     // A predecessor that hangs may have the place itself. It ends when it reads that this one serves.

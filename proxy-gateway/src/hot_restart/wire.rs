@@ -21,7 +21,7 @@ pub(super) const END: u8 = b'.';
 pub(super) const SERVING: u8 = b'!';
 /// The predecessor has stopped accepting connections.
 pub(super) const YOURS: u8 = b'y';
-/// Another successor was quicker.
+/// Response to a successor: another one has the sockets already.
 pub(super) const TAKEN: u8 = b'n';
 
 /// Sends one message.

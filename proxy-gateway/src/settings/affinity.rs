@@ -13,9 +13,9 @@ pub(crate) const AFFINITY_KEYS_FILE: &str = "/Server/AffinityKeysFile";
 /// The place of the keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AffinityKeySource {
-    /// In the configuration.
+    /// The key is written in the configuration.
     Written(Secret),
-    /// In a file, which may change while the program runs.
+    /// The key is in a file, which may change while the program runs.
     File(PathBuf),
 }
 

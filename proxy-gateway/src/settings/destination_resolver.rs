@@ -47,7 +47,8 @@ pub(super) fn read(resolver: &mut ObjectReader<'_, '_>) -> Option<DestinationRes
 }
 
 impl DestinationResolver {
-    /// Returns the resolver, which asks DNS itself by these options, or else the operating system.
+    /// Returns the resolver. It queries DNS servers with these options, or without options uses the operating
+    /// system.
     pub(crate) fn resolver(&self, dns: Option<DnsOptions>) -> DnsResolver {
         let resolver = match dns {
             Some(options) => DnsResolver::with_lookup(DnsLookup::new(options)),

@@ -66,7 +66,7 @@ pub(super) fn read(
         rules.trusts_senders = listener.boolean("TrustedSenders").unwrap_or(false);
         rules.trusted_proxies = read_trusted_proxies(listener);
         if rules.trusted_proxies.is_some() && listener.peek("TrustedSenders").is_some() {
-            let message = "`TrustedProxies` says which clients are trusted";
+            let message = "`TrustedProxies` names the trusted clients";
             let pointer = listener.pointer_to("TrustedSenders");
             let problem = Problem::error(pointer, "contradiction", message)
                 .with_suggestion("remove `TrustedSenders`");

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use proxy_model::json::{Node, ObjectReader};
 use proxy_model::{Problem, Problems};
+use proxy_runtime::Network;
 use proxy_runtime::explain::Listeners;
 use proxy_runtime::server::Limits;
 
@@ -36,8 +37,8 @@ pub(crate) use self::tls::{Clients, Handshakes, Tls};
 /// The default time that requests in flight have when the program stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum length of a socket's path. A Unix socket's address has 108 bytes (unix(7)), of which the
-/// process id takes some while the program starts.
+/// The maximum length of a socket's path. A Unix socket's address has 108 bytes (unix(7)); while the program
+/// starts, some are needed for the process id.
 const MAX_SOCKET_PATH: usize = 96;
 
 /// The default address of the admin page.
@@ -68,6 +69,8 @@ pub(crate) struct Server {
     pub(crate) loop_guard: bool,
     /// True if errors have the form that the client prefers.
     pub(crate) negotiate_errors: bool,
+    /// The networks whose clients get the causes of errors in a header. Empty: none.
+    pub(crate) cause_networks: Vec<Network>,
     /// The path of the Unix socket at which a second instance gets the listening sockets of this one.
     pub(crate) handover: Option<PathBuf>,
     /// The resolver of the names of destinations.
@@ -89,6 +92,7 @@ impl Default for Server {
             zone: None,
             loop_guard: true,
             negotiate_errors: false,
+            cause_networks: Vec::new(),
             handover: None,
             resolver: Resolver::default(),
             destination_resolver: None,
@@ -161,6 +165,7 @@ fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
         zone: server.text("Zone"),
         loop_guard: server.boolean("LoopGuard").unwrap_or(true),
         negotiate_errors: server.boolean("NegotiateErrors").unwrap_or_default(),
+        cause_networks: senders::read_cause_networks(server),
         handover: read_handover(server),
         resolver: server
             .object("Resolver", resolver::read)

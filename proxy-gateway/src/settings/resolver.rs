@@ -59,7 +59,7 @@ pub(super) fn read(resolver: &mut ObjectReader<'_, '_>) -> Resolver {
     let servers = servers.unwrap_or_default();
     let wrong = match (kind, servers.len()) {
         (Kind::System, 1..) => Some((
-            "`Servers` are not asked by the operating system's resolver",
+            "the operating system's resolver does not use `Servers`",
             "write `\"Kind\": \"Dns\"`, or leave the servers to `/etc/resolv.conf`",
         )),
         (_, MOST_SERVERS..) if servers.len() > MOST_SERVERS => {

@@ -22,11 +22,11 @@ const OURS: [&str; 10] = [
 
 /// The sections of ASP.NET applications that matter for a proxy, and the remedy.
 const FOREIGN: [(&str, &str); 3] = [
-    ("Kestrel", "say where to listen in `Listeners`"),
-    ("Urls", "say where to listen in `Listeners`"),
+    ("Kestrel", "set the addresses in `Listeners`"),
+    ("Urls", "set the addresses in `Listeners`"),
     (
         "AllowedHosts",
-        "say which hosts are served in `Match.Hosts` of the routes",
+        "set the hosts in `Match.Hosts` of the routes",
     ),
 ];
 

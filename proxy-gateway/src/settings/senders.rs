@@ -52,6 +52,14 @@ pub(super) fn read_proxy_protocol(listener: &mut ObjectReader<'_, '_>) -> Option
     read.flatten()
 }
 
+/// Reads whose clients get the causes of errors.
+pub(super) fn read_cause_networks(server: &mut ObjectReader<'_, '_>) -> Vec<Network> {
+    let read = server.object("CauseHeader", |header| {
+        read_networks(header, "Networks", "told a cause")
+    });
+    read.flatten().unwrap_or_default()
+}
+
 /// Reads the networks of a section, at least one of them.
 fn read_networks(
     section: &mut ObjectReader<'_, '_>,
@@ -60,7 +68,7 @@ fn read_networks(
 ) -> Option<Vec<Network>> {
     let networks = section.list(key, read_network);
     if networks.as_ref().is_none_or(Vec::is_empty) && is_empty(section, key) {
-        let message = format!("`{key}` is missing, so nobody is {role}");
+        let message = format!("`{key}` is missing, so no sender is {role}");
         let problem = Problem::error(section.pointer(), "missing_key", message)
             .with_suggestion(format!("write `\"{key}\": [\"10.0.0.0/8\"]`"));
         section.problems().push(problem);

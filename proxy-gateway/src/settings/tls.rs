@@ -33,7 +33,7 @@ pub(crate) struct Handshakes {
 /// The certificates that clients must present.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Clients {
-    /// Clients are asked for none.
+    /// Clients need no certificate.
     #[default]
     Off,
     /// Clients may present one that an authority of this file has issued.
@@ -117,7 +117,7 @@ pub(super) fn read(tls: &mut ObjectReader<'_, '_>) -> Tls {
 fn read_written(section: &mut ObjectReader<'_, '_>) -> Written {
     let mode = section.choice(MODE, &MODES);
     if mode == Some(Mode::DelayCertificate) {
-        let message = "clients are asked for certificates in the handshake or not at all";
+        let message = "clients present certificates in the handshake or not at all";
         let problem = Problem::error(section.pointer_to(MODE), "unsupported_value", message);
         let problem = problem.with_suggestion(
             "write `AllowCertificate`, and the authorities of clients in `ClientCaFile`",
@@ -141,7 +141,7 @@ fn handshakes(section: &mut ObjectReader<'_, '_>, own: &Written, outer: &Written
             // Names of the section may use the file.
             let has_names = section.peek("Sni").is_some();
             if own.authorities.is_some() && (own.mode.is_some() || !has_names) {
-                let message = "no client is asked for a certificate, so the file is not used";
+                let message = "clients need no certificate, so the file is not used";
                 let pointer = section.pointer_to(AUTHORITIES);
                 section
                     .problems()
@@ -187,7 +187,7 @@ fn read_name(name: &str, section: &mut ObjectReader<'_, '_>) -> Option<String> {
             "clients send a DNS name, without a port",
         );
         let suggestion =
-            "write `admin.example` or `*.example`; what is for all other names belongs into `Tls`";
+            "write `admin.example` or `*.example`; settings for all other names belong into `Tls`";
         section.problems().push(problem.with_suggestion(suggestion));
         return None;
     };

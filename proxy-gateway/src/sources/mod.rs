@@ -122,8 +122,7 @@ impl Sources {
     ///
     /// # Errors
     ///
-    /// Those of [`start`](Self::start). A source that does not respond is no error here: its answer has the
-    /// error.
+    /// Those of [`start`](Self::start). The error of a source that does not respond is in its result.
     pub(crate) async fn ask(&self, options: &CompileOptions) -> Result<Vec<Answer>, Failure> {
         let mut answers = Vec::new();
         if let Some(source) = &self.service_fabric {
@@ -145,7 +144,7 @@ impl Sources {
         Ok(answers)
     }
 
-    /// Returns the files in which sources keep what they discover, with the names of their sections.
+    /// Returns the files in which sources store discovered services, with the names of their sections.
     pub(crate) fn kept(&self) -> Vec<(&'static str, PathBuf)> {
         let service_fabric = self.service_fabric.as_ref();
         let paths = [

@@ -43,6 +43,9 @@ fn config(files: &PemFiles, alive: &str, dead: &str) -> String {
         });
         clusters.insert(name, json!({ "Destinations": destinations }));
     }
+    let away =
+        json!({ "Match": { "Path": "/away/{**rest}" }, "Redirect": { "Host": "new.example" } });
+    routes.insert("away".to_owned(), away);
     json!({
         "Listeners": {
             "web": { "Address": "127.0.0.1:0" },

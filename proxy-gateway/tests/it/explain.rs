@@ -83,3 +83,51 @@ async fn explain_says_in_words_what_a_key_and_a_split_decide() {
         assert!(said.contains(expected), "{expected}: {said}");
     }
 }
+
+/// Policies that decide alone are part of the explanation; others are named as not asked.
+#[tokio::test]
+async fn explain_asks_the_policies_that_decide_alone() {
+    let config = json!({
+        "Policies": {
+            "Authorization": {
+                "inside": { "Networks": { "Allow": ["10.0.0.0/8"] } },
+                "ask": { "ForwardAuth": { "Address": "http://127.0.0.1:1/" } },
+            },
+        },
+        "ReverseProxy": {
+            "Routes": {
+                "near": { "ClusterId": "c", "AuthorizationPolicy": "inside", "Match": { "Path": "/near" } },
+                "asks": { "ClusterId": "c", "AuthorizationPolicy": "ask", "Match": { "Path": "/asks" } },
+            },
+            "Clusters": { "c": { "Destinations": { "d": { "Address": "http://127.0.0.1:1/" } } } },
+        },
+    });
+    let file = ConfigFile::new(&config.to_string());
+    for (url, remote, expected) in [
+        (
+            "http://a/near",
+            "192.0.2.7:1",
+            "Route near takes it, and its AuthorizationPolicy inside answers it: 403.",
+        ),
+        ("http://a/near", "10.0.0.7:1", "Route near takes it."),
+        (
+            "http://a/asks",
+            "10.0.0.7:1",
+            "AuthorizationPolicy ask (not asked here: a service, a password or a count decides)",
+        ),
+    ] {
+        let path = file.argument();
+        let arguments = [
+            "explain",
+            "--config",
+            &path,
+            "--url",
+            url,
+            "--remote-addr",
+            remote,
+        ];
+        let said = output(&arguments).await;
+        let said = said.expect_success().stdout;
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+}

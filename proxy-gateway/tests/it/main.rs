@@ -1,6 +1,7 @@
 //! The integration tests, in one program: each links the whole of the crate and its dependencies.
 
 mod admin_page;
+mod check_and_run;
 mod cli;
 mod clients;
 mod common;

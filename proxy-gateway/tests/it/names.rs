@@ -123,7 +123,9 @@ async fn a_name_may_become_several_destinations() {
     })
     .await;
     server.set("many.example", DnsAnswer::Fails);
-    process.wait_for_output("its last addresses serve on").await;
+    process
+        .wait_for_output("its last addresses continue to serve")
+        .await;
     assert!(destinations().await.contains("d[127.0.0.1]"));
     let web = address_after(&process.output(), "listening on http://");
     let mut client = Connection::http1(web).await.unwrap();

@@ -383,3 +383,52 @@ async fn tokens_need_keys() {
     assert_eq!(issuer.recordings().len(), 1);
     assert_eq!(origin.traffic().requests(), 0);
 }
+
+/// A dead authorization service is the operator's concern, and not the client's fault: status, metric, verdict, problem
+/// and log name it.
+#[tokio::test]
+async fn a_dead_authorization_service_is_named_to_operators() {
+    let origin = Origin::named("api");
+    let dead = testkit::faults::RefusingPort::new();
+    let config = format!(
+        r#"{{ "Policies": {{ "Authorization": {{ "staff": {{ "ForwardAuth": {{ "Address": "http://{}/verify?key=hush" }} }} }} }},
+            "ReverseProxy": {{
+                "Routes": {{ "api": {{ "ClusterId": "api", "AuthorizationPolicy": "staff", "Match": {{ "Path": "/{{**rest}}" }} }} }},
+                "Clusters": {{ "api": {{}} }} }} }}"#,
+        dead.addr()
+    );
+    let gateway = Gateway::start(&config, origin.addr()).await;
+    assert_eq!(gateway.send("GET /a", &[]).await.0, 503);
+    assert_eq!(gateway.send("GET /a", &[]).await.0, 503);
+    let service = format!("authorization service http://{}/verify", dead.addr());
+    let (_, overview) = send(gateway.admin, "GET /api/v1/overview", &[]).await;
+    for part in [
+        &format!("Unable to authorize: staff ({service}") as &str,
+        r#""kind":"policy","id":"staff","state":"failing","cause":"authorization_unavailable","side":"proxy""#,
+    ] {
+        assert!(overview.contains(part), "{part}: {overview}");
+    }
+    let (_, problems) = send(gateway.admin, "GET /api/v1/problems", &[]).await;
+    assert!(
+        problems.contains("/Policies/Authorization/staff"),
+        "{problems}"
+    );
+    let (_, metrics) = send(gateway.admin, "GET /metrics", &[]).await;
+    let series = r#"cause="authorization_unavailable",side="proxy"} 2"#;
+    assert!(metrics.contains(series), "{metrics}");
+    let process = &gateway._process;
+    let lines: Vec<_> = process
+        .output()
+        .lines()
+        .filter(|line| line.contains("the service of a policy fails"))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(lines.len(), 1, "one line for the outage: {lines:?}");
+    assert!(
+        lines[0].contains("staff") && lines[0].contains("refused"),
+        "{lines:?}"
+    );
+    for text in [&overview, &problems, &lines[0]] {
+        assert!(!text.contains("hush"), "{text}");
+    }
+}

@@ -292,6 +292,11 @@ async fn a_port_in_use_is_a_clear_error() {
             "{section}: {}",
             ended.stderr
         );
+        let key = match section {
+            "Listeners" => "`Listeners.web.Address`",
+            _ => "`Admin.Address`",
+        };
+        assert!(ended.stderr.contains(key), "{section}: {}", ended.stderr);
     }
 }
 

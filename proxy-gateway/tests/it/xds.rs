@@ -463,7 +463,7 @@ async fn a_successor_that_hears_from_nobody_takes_over_only_when_it_has_to() {
     // The new version has a mistake in its file: its control plane does not exist.
     let nobody = config(SocketAddr::from(([127, 0, 0, 1], peers::free_port())));
     let arguments = ["run", "--config", &nobody.argument()];
-    let mut broken = start(&arguments, "serving what was kept on disk").await;
+    let mut broken = start(&arguments, "serving the configuration stored on disk").await;
     broken.wait_for_output("the control plane is lost").await;
     assert!(!broken.output().contains("a second Ctrl-C"));
     assert!(!running.output().contains("a successor serves"));

@@ -9,7 +9,7 @@ use crate::compiled::{DestinationAddress, Scheme};
 use crate::matching::host_to_ascii;
 use crate::suggest::shortened;
 
-/// Parses the URL at `key`, or reports what is wrong with it.
+/// Parses the URL at `key`, or reports its problems.
 pub(super) fn parse(text: &str, key: &str, scope: &mut Scope<'_>) -> Option<DestinationAddress> {
     match address(text) {
         Ok(address) => Some(address),
@@ -150,7 +150,7 @@ fn without_slashes<'t>(text: &'t str, scheme: &str) -> Option<&'t str> {
     (start.eq_ignore_ascii_case(scheme) && !rest.is_empty() && !is_port).then_some(rest)
 }
 
-/// Checks what is to be sent as `Host`: a name or IP address, perhaps with a port. Unicode becomes Punycode.
+/// Checks a value for the header `Host`: a name or IP address, with an optional port. Unicode becomes Punycode.
 pub(super) fn host_header(text: &str, key: &str, scope: &mut Scope<'_>) -> Option<HeaderValue> {
     let value = host_value(text);
     if value.is_none() {

@@ -205,7 +205,8 @@ fn compile_cookie(cookie: &AffinityCookieConfig, scope: &mut Scope<'_>) -> Affin
     }
 }
 
-/// The value that `written` names; the first one if nothing is written, or what is written is wrong, which is reported.
+/// Returns the value that `written` names. Returns the first one if nothing is written; reports a problem and does
+/// the same for an unknown name.
 fn choice<T: Copy + Default>(
     written: &Option<String>,
     values: &[(&'static str, T)],

@@ -79,7 +79,7 @@ pub(super) fn warn(clusters: &[Cluster], bad: &[usize], routes: &[Route], proble
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Carrier<'a> {
     is_header: bool,
-    /// In lower case for a header.
+    /// The name of the cookie or header; header names are in lower case.
     name: Cow<'a, str>,
     path: &'a str,
     domain: Option<&'a str>,
@@ -253,7 +253,8 @@ fn unlike(route: &Route, targets: &[&&Cluster]) -> Option<Problem> {
     )
 }
 
-/// The first setting in which clusters of a split differ, among those that say where a client keeps its key.
+/// Returns the first setting in which the clusters of a split differ, among the settings that locate a client's
+/// key.
 fn difference(
     one: Option<&SessionAffinity>,
     other: Option<&SessionAffinity>,

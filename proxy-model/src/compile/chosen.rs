@@ -12,7 +12,7 @@ use crate::id::same_id;
 /// The policies of one route.
 #[derive(Debug, Default)]
 pub(super) struct Chosen {
-    /// In the order in which a request meets them, but timeouts.
+    /// The chosen policies except timeouts, in the order in which requests pass them.
     pub(super) policies: Box<[ChosenPolicy]>,
     /// The time limit of the route's timeout policy.
     pub(super) timeout: Option<Duration>,

@@ -1,4 +1,4 @@
-//! Routes that match the same requests, of which only the first gets any.
+//! Routes that match the same requests: only the first gets any.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};

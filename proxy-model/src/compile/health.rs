@@ -258,7 +258,7 @@ pub(super) fn positive(
     }
 }
 
-/// The percent-encoded form of the path of probes at `key`, or what is wrong with it.
+/// Returns the percent-encoded form of the path of probes at `key`, or the problem with it.
 pub(super) fn probe_path(path: &str, key: &str, scope: &mut Scope<'_>) -> Option<String> {
     if !path.starts_with('/') {
         scope.error_with(

@@ -52,7 +52,7 @@ impl Pass {
     }
 }
 
-/// Compiles all valid parts. `rejected` are clusters that had been left out of `config` before.
+/// Compiles all valid parts. `rejected` are clusters that were left out of `config` earlier.
 pub(crate) fn compile(
     config: &Arc<ProxyConfig>,
     rejected: &HashSet<ClusterId>,
@@ -141,13 +141,13 @@ impl<'a> Scope<'a> {
         format!("{}/{below}", self.pointer)
     }
 
-    /// Reports that what is at `below` cannot be used.
+    /// Reports that the value at `below` cannot be used.
     fn error(&mut self, below: &str, code: &'static str, message: impl Into<String>) {
         let problem = Problem::error(self.place(below), code, message);
         self.problems.push(problem);
     }
 
-    /// Reports that what is at `below` cannot be used, and what would do.
+    /// Reports that the value at `below` cannot be used, with a suggestion.
     fn error_with(
         &mut self,
         below: &str,

@@ -24,7 +24,7 @@ const PROTECTED: [HeaderName; 6] = [
     UPGRADE,
 ];
 
-/// Reports settings of a route that have no meaning where the route answers itself.
+/// Reports settings that have no effect in a route with a local reply.
 pub(super) fn check(config: &RouteConfig, scope: &mut Scope<'_>) -> Option<()> {
     let key = match (&config.redirect, &config.respond) {
         (None, None) => return Some(()),

@@ -144,7 +144,7 @@ fn body_limit(config: &RouteConfig, scope: &mut Scope<'_>) -> Option<BodyLimit> 
     }
 }
 
-/// The clusters that routes may go to, and what the routes have in common.
+/// The clusters that routes may use, and the data that the routes share.
 pub(super) struct Targets<'a> {
     config: &'a ProxyConfig,
     rejected: &'a HashSet<ClusterId>,

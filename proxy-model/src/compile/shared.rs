@@ -7,7 +7,7 @@ use crate::compiled::RouteSource;
 use crate::config::TransformConfig;
 use crate::transform::Transforms;
 
-/// The transforms of the routes so far, by what was written.
+/// The transforms of the routes compiled so far, by their written form.
 #[derive(Default)]
 pub(super) struct SharedTransforms {
     state: RandomState,
@@ -15,7 +15,8 @@ pub(super) struct SharedTransforms {
 }
 
 impl SharedTransforms {
-    /// The transforms of a route that has the same ones written, or else these, which `source` was compiled to.
+    /// Returns the compiled transforms of an earlier route with the same written transforms. Without one, keeps
+    /// `made`, compiled from `source`, and returns it.
     pub(super) fn share(&mut self, source: &RouteSource, made: Transforms) -> Transforms {
         let written = &source.config().transforms;
         let known = self.known.entry(self.hash(written.as_deref())).or_default();

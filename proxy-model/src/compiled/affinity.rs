@@ -80,7 +80,7 @@ pub enum AffinityFailure {
     /// The request goes to any destination, for which the client gets a new key.
     #[default]
     Redistribute,
-    /// The request is answered with 503.
+    /// The response is 503.
     Return503Error,
     /// A policy that the program registered, by its name.
     Custom(Arc<str>),

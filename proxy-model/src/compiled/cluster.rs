@@ -85,10 +85,10 @@ impl Cluster {
 /// A policy that picks a destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BalancingPolicy {
-    /// Two are drawn at random; the one with fewer requests in flight, relative to its weight, is picked.
+    /// Draws two destinations at random and picks the one with fewer requests in flight, relative to its weight.
     #[default]
     PowerOfTwoChoices,
-    /// Each in turn, in proportion to its weight.
+    /// Picks the destinations in turn, in proportion to their weights.
     RoundRobin,
     /// The one with the fewest requests in flight, relative to its weight.
     LeastRequests,
@@ -154,12 +154,12 @@ pub struct ActiveCheck {
 /// A kind of probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ProbeKind {
-    /// A `GET`, which a 2xx status answers.
+    /// A `GET`. A 2xx status means healthy.
     #[default]
     Http,
     /// A connection.
     Tcp,
-    /// A call of the gRPC health checking protocol for this service, which `SERVING` answers.
+    /// A call of the gRPC health checking protocol for this service. `SERVING` means healthy.
     Grpc(Arc<str>),
 }
 

@@ -41,7 +41,7 @@ impl Destination {
         &self.address
     }
 
-    /// The same, to share.
+    /// Returns the address as a shared pointer.
     pub fn shared_address(&self) -> &Arc<DestinationAddress> {
         &self.address
     }
@@ -122,7 +122,8 @@ impl DestinationAddress {
         self.scheme
     }
 
-    /// Name or IP address, without the brackets of IPv6: what is resolved, connected to and named in SNI.
+    /// Returns the name or IP address, without the brackets of IPv6. It is used for resolution, connections and
+    /// SNI.
     pub fn host(&self) -> &str {
         &self.host
     }

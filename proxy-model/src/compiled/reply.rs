@@ -34,8 +34,10 @@ impl Eq for Redirect {}
 pub enum RedirectError {
     /// The request names no host, and neither does the route.
     NoHost,
-    /// The URL is the one that the client asked for, so it would ask for it again and again.
+    /// The target is the requested URL, so the client would be redirected without end.
     ToItself,
+    /// The request is for the server as a whole (`OPTIONS *`), which no URL can express.
+    NoPath,
 }
 
 impl fmt::Display for RedirectError {
@@ -43,6 +45,7 @@ impl fmt::Display for RedirectError {
         f.write_str(match self {
             Self::NoHost => "the request names no host to redirect to",
             Self::ToItself => "the redirect leads to the same URL",
+            Self::NoPath => "the request asks for no path to redirect to",
         })
     }
 }
@@ -88,10 +91,14 @@ impl Redirect {
         if authority.is_empty() {
             return Err(RedirectError::NoHost);
         }
+        let is_of_server = head.path() == "*";
         let path = match &self.path {
-            Some(template) => template.format(values).unwrap_or_default(),
-            None => head.path().to_owned(),
+            Some(template) if is_of_server => template.format(&RouteValues::default()),
+            Some(template) => template.format(values),
+            None if is_of_server => return Err(RedirectError::NoPath),
+            None => Some(head.path().to_owned()),
         };
+        let path = path.unwrap_or_default();
         let slash = if path.starts_with('/') { "" } else { "/" };
         let leads_back =
             scheme == own && authority.eq_ignore_ascii_case(asked) && path == head.path();

@@ -17,7 +17,7 @@ use crate::transform::Transforms;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteIndex(pub u32);
 
-/// A route: what it matches and what happens to a request that it matched.
+/// A route: its criteria, and the handling of matching requests.
 #[derive(Clone, Debug)]
 pub struct Route {
     pub(crate) source: RouteSource,
@@ -122,7 +122,7 @@ pub enum RouteTarget {
 }
 
 impl RouteTarget {
-    /// Returns true if the route answers its requests itself.
+    /// Returns true if the route has a local reply.
     pub fn is_reply(&self) -> bool {
         matches!(self, Self::Redirect(_) | Self::Respond(_))
     }

@@ -20,9 +20,9 @@ pub struct WebProxy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BypassPattern {
     pub(crate) text: String,
-    /// Any text may come before it.
+    /// True if any text may precede it.
     pub(crate) has_any_before: bool,
-    /// Any text may come behind it.
+    /// True if any text may follow it.
     pub(crate) has_any_behind: bool,
 }
 
@@ -37,7 +37,7 @@ impl WebProxy {
         self.port
     }
 
-    /// User and password with a colon in between, if the forward proxy wants them.
+    /// Returns user and password with a colon in between, if the forward proxy requires them.
     pub fn credentials(&self) -> Option<&str> {
         self.credentials.as_deref()
     }

@@ -49,7 +49,7 @@ pub struct ActiveHealthCheckConfig {
     /// `Tcp`, a connection. Default: `Http`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<String>,
-    /// Extension: the service that a `Grpc` probe asks about. Default: the whole server.
+    /// Extension: the service whose health a `Grpc` probe requests. Default: the whole server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grpc_service: Option<String>,
     /// Path of the probe, appended to the destination's `Health` or `Address`.

@@ -20,7 +20,7 @@ pub struct HttpClientConfig {
     /// Trusts any certificate. For development only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dangerous_accept_any_server_certificate: Option<bool>,
-    /// Extension: the certificate that destinations get if they ask for one. Default: none.
+    /// Extension: the client certificate for destinations that request one. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_certificate: Option<ClientCertificateConfig>,
     /// Extension: PEM file with the certificates of the authorities that certify the destinations, in place
@@ -46,8 +46,8 @@ pub struct HttpClientConfig {
     /// effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_header_encoding: Option<String>,
-    /// A forward proxy between us and the destinations: `http` destinations are asked for in absolute form,
-    /// `https` ones through a tunnel (`CONNECT`).
+    /// A forward proxy between this proxy and the destinations. Requests to `http` destinations use the absolute
+    /// form; `https` destinations are reached through a tunnel (`CONNECT`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub web_proxy: Option<WebProxyConfig>,
     /// Extension: true if each connection begins with a header of the PROXY protocol, version 2, that names the client. Each
@@ -75,7 +75,7 @@ pub struct ClientCertificateConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct WebProxyConfig {
-    /// The forward proxy's URL, with user and password if it wants them: `http://user:password@proxy:3128/`.
+    /// The forward proxy's URL, with user and password if it requires them: `http://user:password@proxy:3128/`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// True if loopback addresses and names without a dot are reached directly. Default: false.

@@ -77,8 +77,8 @@ impl fmt::Debug for PolicyConfig {
 
 /// The policies of a configuration, which routes choose by name.
 ///
-/// The model knows their names, and what a timeout policy says. The settings of all others are for the program that
-/// honours them. They are no part of the JSON of a configuration, since they may hold secrets.
+/// The model knows their names, and the time of a timeout policy. The settings of all others belong to the program
+/// that applies them. They are no part of the JSON of a configuration, since they may hold secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyConfigs(Vec<PolicyConfig>);
 

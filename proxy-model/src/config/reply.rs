@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde::Serialize;
 
-/// A redirect to another URL. What is unset stays as the client asked for it; the query stays in any case.
+/// A redirect to another URL. Parts that are not set stay as in the request's URL; the query always stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]

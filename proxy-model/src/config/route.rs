@@ -6,7 +6,7 @@ use super::{Metadata, PartitionedClusters, RedirectConfig, RespondConfig, Transf
 use crate::id::ClusterId;
 use crate::time_span::TimeSpan;
 
-/// A route: what it matches and what happens to a request that it matched.
+/// A route: its criteria, and the handling of matching requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
@@ -96,7 +96,7 @@ pub struct WeightedCluster {
 }
 
 impl Default for WeightedCluster {
-    /// No cluster, with the weight of one that has none written.
+    /// Returns an entry without a cluster, with the default weight.
     fn default() -> Self {
         Self {
             cluster_id: ClusterId::from(String::new()),
@@ -120,10 +120,10 @@ pub struct RouteMatch {
     /// An ASP.NET route template: `/api/{version:int}/{**rest}`. Default: every path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Host patterns, any of which is enough: `example.com`, `*.example.com:8443`, `*:80`.
+    /// Host patterns, one of which must match: `example.com`, `*.example.com:8443`, `*:80`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
-    /// Methods, any of which is enough.
+    /// Methods, one of which must match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub methods: Option<Vec<String>>,
     /// Conditions on headers, all of which must hold.
@@ -168,7 +168,7 @@ pub enum HeaderMatchMode {
     Exists,
     /// A line of the header contains it, quotes and all.
     Contains,
-    /// No line of the header contains it; a missing header agrees.
+    /// No line of the header contains it. A missing header matches.
     NotContains,
     /// The header is missing or empty.
     NotExists,
@@ -204,7 +204,7 @@ pub enum QueryMatchMode {
     Exact,
     /// A value contains it.
     Contains,
-    /// No value contains it; a missing parameter agrees.
+    /// No value contains it. A missing parameter matches.
     NotContains,
     /// A value begins with it.
     Prefix,

@@ -100,7 +100,7 @@ pub enum Change {
     PoliciesChanged {
         /// The policies that differ: `RateLimiter api`.
         names: Vec<String>,
-        /// All policies, as they are now.
+        /// The new policies.
         #[serde(skip)]
         policies: Arc<PolicyConfigs>,
     },

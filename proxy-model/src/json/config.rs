@@ -106,8 +106,8 @@ pub(crate) fn read_section(section: &Node, pointer: &str, problems: &mut Problem
     reading
 }
 
-/// Reads an object by id, unless it is a list as it was before YARP 1.0. Shows `bad` the ids that have a mistake; what
-/// could not be read at all is empty. So is, with a warning, what is `null`, if `null_counts`.
+/// Reads an object by id; also a list, as before YARP 1.0. `bad` gets the ids of entries with mistakes. An entry
+/// that cannot be read is empty. So is one that is `null`, with a warning, if `null_counts`.
 fn by_name<T: Default>(
     section: &mut ObjectReader<'_, '_>,
     key: &'static str,

@@ -1,4 +1,4 @@
-//! One document on top of another: defaults and what an environment changes of them.
+//! Merges two documents: defaults, and the changes of an environment.
 
 use indexmap::map::Entry;
 

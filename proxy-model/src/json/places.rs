@@ -100,7 +100,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Skips the next byte if it is `wanted`.
+    /// Skips the next byte if it equals `wanted`.
     fn skip(&mut self, wanted: u8) -> bool {
         let is_it = self.next() == Some(wanted);
         self.at += usize::from(is_it);

@@ -15,7 +15,7 @@ use crate::time_span::TimeSpan;
 /// Maximum number of unknown keys of one object that are reported.
 const MAX_UNKNOWN: usize = 20;
 
-/// Reads the values of an object and reports what is wrong with them.
+/// Reads the values of an object and reports their problems.
 ///
 /// Every key that is read counts as known; the other keys are reported as errors at the end. A missing
 /// value, `null`, and a value with a problem read as `None`; the problem is added to [`Problems`].
@@ -102,7 +102,8 @@ impl<'n> ObjectReader<'n, '_> {
         self.reported.push(key);
     }
 
-    /// Sets the correction for `key`, a key of other programs that is unknown here. `correct` is asked if it is there.
+    /// Adds a hint for `key`, a key of other programs that is unknown here. `correct` makes the hint, and runs only
+    /// if the key is present.
     pub(super) fn foreign(&mut self, key: &'static str, correct: impl FnOnce(&Node) -> String) {
         if let Some(node) = self.peek(key) {
             self.hints.push((key, correct(node)));

@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use super::node::{Node, numbered};
 use crate::problem::pointer_to;
 
-/// Spells pointers as a document does, for those who know what is a list where the document has an object or a text.
+/// Writes pointers with the spelling of a document, which may have an object or a text where the model has a list.
 pub(crate) struct Speller<'n> {
     root: &'n Node,
     lists: &'static [&'static str],

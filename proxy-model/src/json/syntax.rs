@@ -1,4 +1,4 @@
-//! The errors of texts that are not JSON, and what they are instead.
+//! Errors of texts that are not JSON, with a guess of their format.
 
 use crate::problem::Problem;
 

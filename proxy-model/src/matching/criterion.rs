@@ -60,7 +60,7 @@ impl CriterionError {
 /// Maximum of values that are named.
 const VALUES: usize = 5;
 
-/// Returns the values that a condition wants, with its mode, for users: `HeaderPrefix a or b`.
+/// Returns the values of a condition, with its mode, for users: `HeaderPrefix a or b`.
 pub(super) fn shown_values(mode: &str, values: &[Pattern]) -> String {
     let named = values.iter().take(VALUES);
     let named: Vec<_> = named.map(|value| shortened(value.as_str())).collect();

@@ -23,7 +23,7 @@ pub struct RouteMatcher(Arc<RouteMatcherParts>);
 pub struct RouteMatcherParts {
     /// The path; [`PathTemplate::catch_all`] for a route without one.
     pub path: PathTemplate,
-    /// The host patterns, of which one must match. Empty to match every host.
+    /// The host patterns, one of which must match. Empty to match every host.
     pub hosts: Vec<HostPattern>,
     /// The methods that it takes.
     pub methods: MethodSet,
@@ -31,8 +31,7 @@ pub struct RouteMatcherParts {
     pub headers: Vec<HeaderMatcher>,
     /// Conditions that must all hold.
     pub query: Vec<QueryMatcher>,
-    /// True to accept CORS preflight requests too, in which browsers ask for permission to use one of the
-    /// methods.
+    /// True to accept CORS preflight requests too, by which browsers request permission to use one of the methods.
     pub accepts_preflight: bool,
 }
 
@@ -88,7 +87,7 @@ impl RouteMatcher {
         &self.0.path
     }
 
-    /// The host patterns, of which one must match. Empty to match every host.
+    /// The host patterns, one of which must match. Empty to match every host.
     pub fn hosts(&self) -> &[HostPattern] {
         &self.0.hosts
     }
@@ -163,8 +162,8 @@ impl RouteMatcher {
         self.check_rest(head)
     }
 
-    /// Returns true if the route accepts the request's method, or the method that a preflight request asks
-    /// for if the route accepts preflight requests.
+    /// Returns true if the route accepts the request's method, or the method that a preflight request names if the
+    /// route accepts preflight requests.
     pub(super) fn takes_method<H: RequestHead + ?Sized>(&self, head: &H) -> bool {
         self.0.methods.takes(head.method())
             || (self.0.accepts_preflight
@@ -208,8 +207,8 @@ impl RouteMatcher {
         format!("{}\n{hosts:?}", self.signature_but_hosts())
     }
 
-    /// The same for all criteria but the hosts. Two matchers that agree in it and share a host pattern, or have none,
-    /// take the same requests to those hosts.
+    /// Returns a text of all criteria except the hosts. Two matchers with the same text that share a host pattern,
+    /// or have none, match the same requests to those hosts.
     pub(crate) fn signature_but_hosts(&self) -> String {
         let parts = &*self.0;
         let mut signature = String::new();

@@ -34,7 +34,7 @@ impl RouteMatcher {
         all
     }
 
-    /// Returns what the route wants where a request [misses](Self::mismatches) it, for users.
+    /// Returns the criterion of the route that a request [does not meet](Self::mismatches), for users.
     pub fn wanted<H: RequestHead + ?Sized>(&self, mismatch: &Mismatch, head: &H) -> String {
         match mismatch {
             Mismatch::Host => {

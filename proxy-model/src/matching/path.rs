@@ -18,7 +18,7 @@ pub(super) fn relevant(path: &str) -> &str {
         .unwrap_or("")
 }
 
-/// The same of a path as bytes.
+/// Returns the relevant part of a path that is given as bytes.
 #[inline]
 pub(super) fn relevant_bytes(path: &[u8]) -> &[u8] {
     path.strip_prefix(b"/")
@@ -31,7 +31,7 @@ pub(super) fn decode(relevant: &str) -> Cow<'_, str> {
     percent::decode(relevant, Part::Path)
 }
 
-/// Cuts the first segment off a path that is not empty, and returns what is left behind its `/`.
+/// Splits a path that is not empty into its first segment and the rest after the next `/`.
 #[inline]
 pub(super) fn first_segment(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().position(|byte| *byte == b'/') {

@@ -88,7 +88,7 @@ pub(super) fn encode(path: &mut String, text: &str, keep_slashes: bool) {
     path.extend(utf8_percent_encode(text, set(keep_slashes)));
 }
 
-/// Appends text that is already percent-encoded to a path, encoding only what may not be there.
+/// Appends percent-encoded text to a path, and encodes only characters that a path may not contain.
 pub(super) fn encode_again(path: &mut String, encoded: &str, keep_slashes: bool) {
     let mut pieces = encoded.split('%');
     if let Some(first) = pieces.next() {

@@ -191,7 +191,7 @@ impl Snapshot {
         &self.clusters[index.0 as usize]
     }
 
-    /// Compiles what is right, given the ids of what is known to be bad.
+    /// Compiles the valid parts, given the ids of the parts known to be bad.
     fn isolated(
         mut config: Arc<ProxyConfig>,
         (mut bad_routes, mut bad_clusters): (HashSet<RouteId>, HashSet<ClusterId>),

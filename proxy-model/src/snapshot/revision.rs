@@ -137,7 +137,7 @@ fn hash_entries<'a, T: Serialize + 'a>(
     }
 }
 
-/// Policies count as the rest does, but a configuration without them keeps the revision that it had.
+/// Adds the policies to the hash. A configuration without policies keeps the revision of earlier versions.
 fn hash_policies(policies: &PolicyConfigs, hash: &mut Sha256) {
     for kind in PolicyKind::ALL {
         let mut of_kind: Vec<_> = policies.of(kind).collect();

@@ -38,7 +38,7 @@ const TICK: u32 = 100;
 pub struct TimeSpan(Duration);
 
 impl TimeSpan {
-    /// No time.
+    /// A duration of zero.
     pub const ZERO: Self = Self(Duration::ZERO);
 
     /// The longest, `10675199.02:48:05.4775807`: what 63 bits of ticks hold.
@@ -66,7 +66,7 @@ impl TimeSpan {
         Self::new(Duration::from_millis(milliseconds))
     }
 
-    /// The same as a [`Duration`].
+    /// Returns the time as a [`Duration`].
     pub const fn duration(self) -> Duration {
         self.0
     }

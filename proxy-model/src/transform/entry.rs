@@ -174,7 +174,7 @@ impl<'a> TransformEntry<'a> {
         value
     }
 
-    /// The value of `Set` or of `Append`, one of which must be there.
+    /// Returns the value of `Set` or of `Append`, one of which must be present.
     pub(super) fn set_or_append(
         &self,
         problems: &mut Problems,

@@ -61,7 +61,8 @@ pub(super) fn joined(first: &str, second: &str) -> String {
     path
 }
 
-/// Appends `path` as it may be sent: what a path may not hold is percent-encoded, what is encoded already stays.
+/// Appends `path` in encoded form: characters that a path may not contain are percent-encoded, existing escapes
+/// stay.
 pub(super) fn push_encoded(out: &mut String, path: &str) {
     let bytes = path.as_bytes();
     // Everything up to here has been copied or needs nothing but copying.
@@ -186,7 +187,8 @@ impl Iterator for DecodedChars<'_> {
     }
 }
 
-/// `path` as it may be sent: what a path may not hold is percent-encoded, what is encoded already stays.
+/// Returns `path` in encoded form: characters that a path may not contain are percent-encoded, existing escapes
+/// stay.
 pub(crate) fn encoded_path(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     push_encoded(&mut out, path);

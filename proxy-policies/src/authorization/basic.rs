@@ -14,6 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, StatusCode};
 use parking_lot::Mutex;
+use proxy_runtime::Cause;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -63,7 +64,7 @@ struct Shared {
     secret: [u8; 32],
 }
 
-/// A password that is to be checked.
+/// A password to check.
 pub(crate) struct PasswordCheck {
     shared: Arc<Shared>,
     user: String,
@@ -226,8 +227,9 @@ fn challenged(challenge: &HeaderValue) -> Answer {
 }
 
 fn busy() -> Answer {
-    let mut answer =
-        Answer::new(StatusCode::SERVICE_UNAVAILABLE).saying("Too many passwords to check.");
+    let mut answer = Answer::new(StatusCode::SERVICE_UNAVAILABLE)
+        .saying("Too many passwords to check.")
+        .because(Cause::Overloaded);
     answer.push("retry-after", HeaderValue::from_static("1"));
     answer
 }

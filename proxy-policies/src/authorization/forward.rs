@@ -17,12 +17,13 @@ use http::header::{
 };
 use http::{Method, Request, Response, StatusCode, Uri};
 
+use super::service::{Service, ServiceKind, unavailable, with_causes};
 use super::{Claims, Judged};
 use crate::config::ForwardConfig;
 use crate::head::{Answer, Head};
 use crate::named::Visit;
 
-/// The longest body of the service that is answered to a client, in bytes.
+/// The longest body of the authorization service that is passed to a client, in bytes.
 const LONGEST_BODY: usize = 64 * 1024;
 /// The headers of messages about their connection and their framing, which are not passed on in either direction.
 const OF_CONNECTION: [HeaderName; 9] = [
@@ -54,6 +55,7 @@ pub(super) struct ForwardAuth {
     trusts_forwarded: bool,
     timeout: Duration,
     transport: Arc<dyn Transport>,
+    service: Arc<Service>,
 }
 
 /// A request to the service.
@@ -62,6 +64,7 @@ pub(crate) struct Asking {
     copied: Arc<[HeaderName]>,
     timeout: Duration,
     transport: Arc<dyn Transport>,
+    service: Arc<Service>,
 }
 
 impl ForwardAuth {
@@ -69,6 +72,7 @@ impl ForwardAuth {
     ///
     /// The settings are none that were read.
     pub(super) fn new(
+        policy: &Arc<str>,
         config: &ForwardConfig,
         transport: Arc<dyn Transport>,
     ) -> Result<Self, String> {
@@ -77,11 +81,13 @@ impl ForwardAuth {
             let parsed: Result<_, http::header::InvalidHeaderName> = parsed.collect();
             parsed.map_err(|error| error.to_string())
         };
+        let address: Uri = config
+            .address
+            .parse()
+            .map_err(|_| "the address is no URL")?;
         Ok(Self {
-            address: config
-                .address
-                .parse()
-                .map_err(|_| "the address is no URL")?,
+            service: Arc::new(Service::new(ServiceKind::Authorization, policy, &address)),
+            address,
             sent: config.request_headers.as_deref().map(names).transpose()?,
             copied: names(&config.response_headers)?,
             trusts_forwarded: config.trusts_forwarded,
@@ -90,14 +96,19 @@ impl ForwardAuth {
         })
     }
 
-    /// Removes what only the service may say.
+    /// The service and its error, while it does not answer.
+    pub(super) fn failing(&self) -> Option<String> {
+        self.service.failing()
+    }
+
+    /// Removes the headers that only the authorization service may set.
     pub(super) fn clean(&self, head: &mut impl Head) {
         for name in &*self.copied {
             head.remove(name.as_str());
         }
     }
 
-    /// Begins to ask about a request.
+    /// Starts the call to the authorization service for a request.
     pub(super) fn ask(&self, head: &impl Head, visit: &Visit<'_>) -> Asking {
         let received = received(head);
         let mut headers = HeaderMap::new();
@@ -160,6 +171,7 @@ impl ForwardAuth {
             copied: Arc::clone(&self.copied),
             timeout: self.timeout,
             transport: Arc::clone(&self.transport),
+            service: Arc::clone(&self.service),
         }
     }
 }
@@ -187,16 +199,24 @@ impl Asking {
             copied,
             timeout,
             transport,
+            service,
         } = self;
-        let asked = tokio::time::timeout(timeout, send(&*transport, &request)).await;
-        match asked {
-            Ok(Ok(response)) if response.status().is_success() => admitted(&response, &copied),
-            Ok(Ok(response)) if is_for_client(response.status()) => {
-                Judged::Unauthenticated(answered(response))
+        let error = match tokio::time::timeout(timeout, send(&*transport, &request)).await {
+            Ok(Ok(response)) if response.status().is_success() => {
+                service.answered();
+                return admitted(&response, &copied);
             }
-            // A service that fails, lies or is away lets no request pass.
-            Ok(Ok(_) | Err(_)) | Err(_) => Judged::Unavailable(closed()),
-        }
+            Ok(Ok(response)) if is_for_client(response.status()) => {
+                service.answered();
+                return Judged::Unauthenticated(answered(response));
+            }
+            Ok(Ok(response)) => format!("the status {}", response.status().as_u16()),
+            Ok(Err(error)) => with_causes(&error),
+            Err(_) => format!("no response within {timeout:?}"),
+        };
+        // A service that fails, lies or is away lets no request pass.
+        service.failed(&error);
+        Judged::Unavailable(unavailable("Authorization is not available."))
     }
 }
 
@@ -245,10 +265,6 @@ fn answered(response: Response<Bytes>) -> Answer {
         }
     }
     answer.with_body(body)
-}
-
-fn closed() -> Answer {
-    Answer::new(StatusCode::SERVICE_UNAVAILABLE).saying("Authorization is not available.")
 }
 
 fn is_of_connection(name: &HeaderName) -> bool {

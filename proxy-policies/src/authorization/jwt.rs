@@ -1,7 +1,7 @@
 //! JSON Web Tokens (RFC 7519) as bearer tokens (RFC 6750).
 //!
-//! A token is verified with a key of its issuer ([`Keys`]) and with the algorithm of that key: what the token says of
-//! its algorithm chooses nothing. Algorithms with a shared secret, and `none`, are not known here.
+//! A token is verified with a key of its issuer ([`Keys`]) and with the algorithm of that key: the `alg` field of
+//! the token does not choose it. Algorithms with a shared secret, and `none`, are not supported.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,13 +16,14 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::keys::{Keys, Looked};
+use super::service::unavailable;
 use super::{Claims, Judged};
 use crate::config::JwtConfig;
 use crate::head::Answer;
 
 /// The longest `Authorization` field that is looked at, in bytes.
 const LONGEST_FIELD: usize = 8192;
-/// The longest value of a claim that is told to others, in bytes.
+/// The longest value of a claim that is passed on, in bytes.
 const LONGEST_CLAIM: usize = 1024;
 /// The most tokens that are known to be valid.
 const MOST_KNOWN: usize = 2_000;
@@ -47,7 +48,7 @@ struct Known {
     until: Instant,
 }
 
-/// A token whose key is to be fetched.
+/// A token whose key must be fetched.
 pub(crate) struct Fetching {
     jwt: Jwt,
     token: String,
@@ -60,7 +61,7 @@ enum Invalid {
     Token(&'static str),
     /// The token is valid, and does not have a required claim.
     Scope,
-    /// No keys are there at all.
+    /// No keys are available.
     Unavailable,
 }
 
@@ -68,8 +69,12 @@ impl Jwt {
     /// # Errors
     ///
     /// The settings are none that were read.
-    pub(super) fn new(config: &JwtConfig, transport: Arc<dyn Transport>) -> Result<Self, String> {
-        let keys = Keys::new(config, transport)?;
+    pub(super) fn new(
+        policy: &Arc<str>,
+        config: &JwtConfig,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, String> {
+        let keys = Keys::new(policy, config, transport)?;
         // The algorithms are replaced by those of the key.
         let mut validation = Validation::new(Algorithm::ES256);
         validation.leeway = config.clock_skew.duration().as_secs();
@@ -86,7 +91,12 @@ impl Jwt {
         })))
     }
 
-    /// Judges a request by its `Authorization` field. `Ok`: a key is to be fetched first.
+    /// The place of the keys and the error, while they cannot be fetched.
+    pub(super) fn failing(&self) -> Option<String> {
+        self.0.keys.failing()
+    }
+
+    /// Checks the `Authorization` field of a request. `Ok`: a key must be fetched first.
     pub(super) fn check(&self, field: Option<&[u8]>) -> Result<Fetching, Judged> {
         let Some(token) = field.and_then(token_in) else {
             return Err(self.challenged(StatusCode::UNAUTHORIZED, ""));
@@ -147,10 +157,8 @@ impl Jwt {
                 self.challenged(StatusCode::FORBIDDEN, ", error=\"insufficient_scope\"")
             }
             Invalid::Unavailable => {
-                let mut answer = Answer::new(StatusCode::SERVICE_UNAVAILABLE)
-                    .saying("The keys of the issuer are not available.");
-                answer.push("retry-after", HeaderValue::from_static("5"));
-                Judged::Unavailable(answer)
+                let text = "The keys of the issuer are not available.";
+                Judged::Unavailable(unavailable(text))
             }
         }
     }
@@ -249,7 +257,7 @@ pub(super) fn token_in(field: &[u8]) -> Option<&str> {
     (!token.is_empty() && token.bytes().all(is_plain)).then_some(token)
 }
 
-/// Rejects what must be understood and is not (RFC 7515 section 4.1.11).
+/// Rejects tokens with critical extensions, none of which are supported (RFC 7515 section 4.1.11).
 fn reject_extensions(header: &Header) -> Result<(), Invalid> {
     match header.crit {
         None => Ok(()),
@@ -257,7 +265,7 @@ fn reject_extensions(header: &Header) -> Result<(), Invalid> {
     }
 }
 
-/// The time for which a valid token is known.
+/// Returns how long a valid token may be cached.
 fn lifetime(claims: &Map<String, Value>, leeway: u64) -> Duration {
     const LONGEST: u64 = 3600;
     let expires = claims
@@ -289,13 +297,13 @@ fn told(claims: &Map<String, Value>) -> Claims {
         .collect()
 }
 
-/// The error in words that tell nothing about the keys.
+/// The error as a text that reveals nothing about the keys.
 fn reason(kind: &jsonwebtoken::errors::ErrorKind) -> &'static str {
     use jsonwebtoken::errors::ErrorKind;
     match kind {
         ErrorKind::ExpiredSignature => "it has expired",
         ErrorKind::ImmatureSignature => "it is not valid yet",
-        ErrorKind::InvalidAudience => "it is for somebody else",
+        ErrorKind::InvalidAudience => "its audience is another",
         ErrorKind::InvalidIssuer => "it is of another issuer",
         ErrorKind::MissingRequiredClaim(_) => "a claim is missing",
         ErrorKind::InvalidAlgorithm => "its algorithm is not that of the key",

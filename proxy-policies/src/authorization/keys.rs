@@ -1,4 +1,4 @@
-//! The keys of an issuer (RFC 7517), fetched when a token asks for one.
+//! The keys of an issuer (RFC 7517), fetched when a token needs one.
 //!
 //! Clients cannot cause many fetches: keys are fetched when they are old, and when a token names a key that is not
 //! known, at most once in [`PAUSE`]. One request fetches, and others that need its result wait for it. Keys that could
@@ -18,13 +18,14 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
+use super::service::{Service, ServiceKind, with_causes};
 use crate::config::JwtConfig;
 
 /// The least time between two attempts to fetch.
 const PAUSE: Duration = Duration::from_secs(10);
 /// The time limit of a fetch.
 const LIMIT: Duration = Duration::from_secs(5);
-/// The time for which keys are used without a successful fetch.
+/// Maximum age of keys that could not be fetched again.
 const LONGEST_USE: Duration = Duration::from_secs(24 * 3600);
 /// The longest list of keys, in bytes.
 const LONGEST_LIST: usize = 256 * 1024;
@@ -53,6 +54,7 @@ pub(super) struct Keys {
     address: Uri,
     refresh: Duration,
     transport: Arc<dyn Transport>,
+    service: Service,
     state: Mutex<KeyState>,
     /// Held by the request that fetches.
     fetching: tokio::sync::Mutex<()>,
@@ -69,12 +71,18 @@ struct KeyState {
 }
 
 impl Keys {
-    pub(super) fn new(config: &JwtConfig, transport: Arc<dyn Transport>) -> Result<Self, String> {
+    pub(super) fn new(
+        policy: &Arc<str>,
+        config: &JwtConfig,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, String> {
+        let address: Uri = config
+            .jwks_uri
+            .parse()
+            .map_err(|_| "the address is no URL")?;
         Ok(Self {
-            address: config
-                .jwks_uri
-                .parse()
-                .map_err(|_| "the address is no URL")?,
+            service: Service::new(ServiceKind::Keys, policy, &address),
+            address,
             refresh: config.refresh.duration(),
             transport,
             state: Mutex::default(),
@@ -111,6 +119,11 @@ impl Keys {
         }
     }
 
+    /// The place of the keys and the error, while they cannot be fetched.
+    pub(super) fn failing(&self) -> Option<String> {
+        self.service.failing()
+    }
+
     /// Returns true if a fetch is due, or one is on its way.
     pub(super) fn may_fetch(&self) -> bool {
         self.state.lock().may_fetch(Instant::now()) || self.fetching.try_lock().is_err()
@@ -133,18 +146,22 @@ impl Keys {
         };
         let fetched = timeout(LIMIT, self.transport.send(request, LONGEST_LIST)).await;
         let list = match fetched {
-            Ok(Ok(response)) if response.status().is_success() => read(response.body()),
-            Ok(Ok(_) | Err(_)) | Err(_) => None,
+            Ok(Ok(response)) if response.status().is_success() => {
+                read(response.body()).ok_or_else(|| "the response is no list of keys".to_owned())
+            }
+            Ok(Ok(response)) => Err(format!("the status {}", response.status().as_u16())),
+            Ok(Err(error)) => Err(with_causes(&error)),
+            Err(_) => Err(format!("no response within {LIMIT:?}")),
         };
+        match &list {
+            Ok(_) => self.service.answered(),
+            Err(error) => self.service.failed(error),
+        }
         let mut state = self.state.lock();
         let now = Instant::now();
         state.tried = Some(now);
-        match list {
-            Some(keys) => state.replace(keys, now),
-            None => tracing::warn!(
-                target: "proxy::policies",
-                "the keys of an issuer cannot be fetched; those that are known are used"
-            ),
+        if let Ok(keys) = list {
+            state.replace(keys, now);
         }
     }
 }
@@ -185,7 +202,7 @@ pub(super) fn read(text: &[u8]) -> Option<Vec<(Option<String>, Arc<Key>)>> {
     Some(keys.take(MOST_KEYS).collect())
 }
 
-/// The algorithms that a key is for: by its kind, and by what it says itself. A shared secret is for none.
+/// The algorithms of a key, by its type and its `alg` field. Empty for a shared secret.
 fn algorithms(jwk: &Jwk) -> Vec<Algorithm> {
     use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
     let of_kind: &[Algorithm] = match &jwk.algorithm {

@@ -6,6 +6,7 @@ mod forward;
 mod jwt;
 mod keys;
 mod networks;
+mod service;
 #[cfg(test)]
 mod tests;
 
@@ -46,13 +47,13 @@ enum Way {
 
 /// The decision about a request.
 pub(crate) enum Judged {
-    /// The client may use the route. The claims, if it was asked for any.
+    /// The client may use the route. The claims, if the policy requires any.
     Admitted(Option<Arc<Claims>>),
-    /// The same, with headers for the destination.
+    /// The client may use the route; the headers are for the destination.
     Told(Arc<Claims>, Vec<(HeaderName, HeaderValue)>),
     /// The client is rejected by its network or its claims.
     Denied(Answer),
-    /// The client has to say who it is.
+    /// The client must authenticate.
     Unauthenticated(Answer),
     /// The decision is not possible now.
     Unavailable(Answer),
@@ -83,6 +84,7 @@ impl Authorization {
     ///
     /// The settings are none that were read, or the program has no client of HTTP for them.
     pub(crate) fn new(
+        name: &Arc<str>,
         config: &AuthorizationConfig,
         transport: Option<&Arc<dyn Transport>>,
     ) -> Result<Self, String> {
@@ -92,9 +94,9 @@ impl Authorization {
         };
         let way = match (&config.basic, &config.jwt, &config.forward) {
             (Some(basic), _, _) => Some(Way::Basic(Basic::new(basic))),
-            (None, Some(jwt), _) => Some(Way::Jwt(Jwt::new(jwt, transport()?)?)),
+            (None, Some(jwt), _) => Some(Way::Jwt(Jwt::new(name, jwt, transport()?)?)),
             (None, None, Some(forward)) => {
-                Some(Way::Forward(ForwardAuth::new(forward, transport()?)?))
+                Some(Way::Forward(ForwardAuth::new(name, forward, transport()?)?))
             }
             (None, None, None) => None,
         };
@@ -144,7 +146,16 @@ impl Authorization {
         }
     }
 
-    /// Tells the destination what is certain of the client.
+    /// The service that is needed and does not answer, with its error.
+    pub(crate) fn failing(&self) -> Option<String> {
+        match self.way.as_ref()? {
+            Way::Basic(_) => None,
+            Way::Jwt(jwt) => jwt.failing(),
+            Way::Forward(forward) => forward.failing(),
+        }
+    }
+
+    /// Sets the headers by which the destination learns the verified claims of the client.
     pub(crate) fn tell(&self, claims: &Claims, head: &mut impl Head) {
         for (header, claim) in &*self.claim_headers {
             let value = claims.get(&**claim);

@@ -101,7 +101,7 @@ async fn destinations_are_told_who_it_is_by_the_proxy_alone() {
         ]
         .into(),
     };
-    let policy = Authorization::new(&config, None).unwrap();
+    let policy = Authorization::new(&"staff".into(), &config, None).unwrap();
     let right = ("authorization", "Basic YW5uOnNlY3JldA==");
     let head =
         |credentials| TestHead::get("/", &[credentials, ("x-user", "root"), ("X-Role", "admin")]);
@@ -131,7 +131,7 @@ async fn a_flood_of_passwords_is_bounded() {
         }),
         ..AuthorizationConfig::default()
     };
-    let policy = Arc::new(Authorization::new(&config, None).unwrap());
+    let policy = Arc::new(Authorization::new(&"staff".into(), &config, None).unwrap());
     let guesses = (0..1_000).map(|number| {
         use base64::Engine as _;
         let text = format!("ann:guess{number}");

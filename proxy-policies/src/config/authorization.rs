@@ -111,7 +111,7 @@ fn read_networks(networks: &mut ObjectReader<'_, '_>) -> NetworksConfig {
     let allow = networks.list("Allow", read_network).map(settings);
     if is_empty {
         let pointer = networks.pointer_to("Allow");
-        let message = "no network is allowed, so nobody may use the routes";
+        let message = "no network is allowed, so every request is rejected";
         networks.problems().push(
             Problem::error(pointer, "missing_key", message).with_suggestion(
                 "name a network, or remove `Allow` to allow all that are not denied",
@@ -150,7 +150,7 @@ pub fn read_network(node: &Node, pointer: &str, problems: &mut Problems) -> Opti
     }
 }
 
-/// Reads what browsers and programs are told of the place that they ask for.
+/// Reads the realm, the name of the protected area that clients see.
 pub(super) fn read_realm(reader: &mut ObjectReader<'_, '_>) -> String {
     let realm = reader.text("Realm").unwrap_or_else(|| "proxy".to_owned());
     let is_plain = |c: char| (c.is_ascii_graphic() || c == ' ') && !matches!(c, '"' | '\\');
@@ -173,7 +173,7 @@ fn read_basic(basic: &mut ObjectReader<'_, '_>) -> BasicConfig {
     if users.is_empty() {
         let suggestion = "write names with hashes that `htpasswd -nB NAME` prints";
         if is_written {
-            let message = "there is no user, so nobody may use the routes";
+            let message = "there is no user, so every request is rejected";
             basic.problems().push(
                 Problem::error(pointer.clone(), "missing_key", message).with_suggestion(suggestion),
             );
@@ -197,7 +197,7 @@ fn read_basic(basic: &mut ObjectReader<'_, '_>) -> BasicConfig {
                 )
             }
             // The text itself may be a password.
-            None => "the text is no hash of bcrypt".to_owned(),
+            None => "the text is not a bcrypt hash".to_owned(),
         };
         basic.problems().push(
             Problem::error(pointer, "invalid_password_hash", message)

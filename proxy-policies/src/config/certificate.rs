@@ -64,14 +64,14 @@ pub(super) fn read(certificate: &mut ObjectReader<'_, '_>) -> CertificateConfig 
             })
         }),
         names: read_list(certificate, "Names", |text| {
-            name(text).ok_or((
+            name(text).ok_or_else(|| (
                 "no alternative name".to_owned(),
                 "write `orders.example`, `*.orders.example`, `spiffe://example/orders`, `spiffe://example/*`, \
                  `ann@example.com` or an address",
             ))
         }),
         fingerprints: read_list(certificate, "Fingerprints", |text| {
-            fingerprint(text).ok_or((
+            fingerprint(text).ok_or_else(|| (
                 "no SHA-256 in hexadecimal digits".to_owned(),
                 "write what `openssl x509 -noout -fingerprint -sha256 -in client.pem` prints after `=`",
             ))

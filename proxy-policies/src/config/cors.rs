@@ -76,7 +76,7 @@ fn read_max_age(policy: &mut ObjectReader<'_, '_>) -> Option<TimeSpan> {
     let age = policy.time_span("PreflightMaxAge")?;
     if age.duration().subsec_nanos() > 0 {
         let pointer = policy.pointer_to("PreflightMaxAge");
-        let message = "`PreflightMaxAge` is told to browsers in whole seconds";
+        let message = "browsers get `PreflightMaxAge` in whole seconds";
         policy.problems().push(
             Problem::error(pointer, "out_of_range", message)
                 .with_suggestion("write whole seconds: `1s`"),

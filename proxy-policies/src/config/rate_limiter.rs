@@ -71,7 +71,7 @@ pub(crate) enum PartitionBy {
     Header(String),
     /// A parameter of the path.
     RouteValue(String),
-    /// A claim of the client, of which an authorization policy is certain.
+    /// A claim of the client that an authorization policy has verified.
     Claim(String),
 }
 

@@ -1,4 +1,4 @@
-//! Settings of policies that ask others: forward authentication and tokens.
+//! Settings of policies that call other services: forward authentication and tokens.
 
 use std::collections::BTreeMap;
 

@@ -40,7 +40,7 @@ pub(super) enum Count {
     },
 }
 
-/// The state of a limit, as clients are told.
+/// The state of a limit, as response headers report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     pub(super) left: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Standing {
 }
 
 impl Count {
-    /// A limit of which nothing is taken.
+    /// Creates a limit with nothing used.
     pub(super) fn new(kind: LimiterKind, now: Instant) -> Self {
         match kind {
             LimiterKind::FixedWindow { permits, window } => Self::FixedWindow {

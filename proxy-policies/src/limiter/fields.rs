@@ -17,7 +17,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// `None` if nothing is to be said, or there is nothing in terms of time to say.
+    /// Creates the fields. `None` if the configuration turns them off, or the limit has no period to report.
     pub(super) fn new(name: &str, config: &RateLimiterConfig) -> Option<Self> {
         if !config.fields {
             return None;

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use parking_lot::Mutex;
+use proxy_runtime::Cause;
 use tokio::time::Instant;
 
 pub(crate) use self::algorithm::Standing;
@@ -141,16 +142,17 @@ impl RateLimiter {
         }
     }
 
-    /// Has the response of a request that passes tell what is left.
+    /// Adds headers with the remaining quota to the response of a request that passes.
     pub(crate) fn tell(&self, standing: Standing, head: &mut impl Head) {
         if let Some(fields) = &self.fields {
             fields.note(standing, head);
         }
     }
 
-    /// The answer to a request that does not pass.
+    /// Returns the response to a request over the limit.
     pub(crate) fn reject(&self, standing: Standing) -> Answer {
-        let mut answer = Answer::new(self.status).saying("Too many requests: try again later.");
+        let answer = Answer::new(self.status).because(Cause::OverLimit);
+        let mut answer = answer.saying("Too many requests: try again later.");
         if let Some(reset) = standing.reset {
             answer.push("retry-after", fields::seconds(reset).into());
         }
@@ -211,7 +213,7 @@ struct Partitions {
     count: AtomicUsize,
     most: usize,
     sweeping: Mutex<Sweeping>,
-    /// Two keyed hashes, against collisions by design.
+    /// Two keyed hashes, so that clients cannot construct collisions.
     hashers: (RandomState, RandomState),
 }
 
@@ -281,8 +283,8 @@ impl Partitions {
         taken.is_ok()
     }
 
-    /// Forgets partitions of which nothing is taken, unless that was tried a moment ago. Returns true if there is room
-    /// then.
+    /// Removes partitions with nothing used, unless that was tried a moment ago. Returns true if a new partition
+    /// fits then.
     fn sweep(&self, now: Instant) -> bool {
         let number = {
             let mut sweeping = self.sweeping.lock();

@@ -23,7 +23,12 @@ pub(crate) fn snapshot(builder: &ProxyBuilder, policies: &str, routes: &str) -> 
     let text = format!(
         r#"{{"Policies":{{{policies}}},"ReverseProxy":{{"Routes":{{{routes}}},"Clusters":{{"c":{{}}}}}}}}"#
     );
-    let document = parse_document(&text).unwrap();
+    snapshot_of(builder, &text)
+}
+
+/// Compiles a document.
+pub(super) fn snapshot_of(builder: &ProxyBuilder, text: &str) -> Arc<Snapshot> {
+    let document = parse_document(text).unwrap();
     let mut problems = Problems::new();
     let policies = crate::read(&document, &mut problems);
     assert!(!problems.has_errors(), "{problems}");

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use discovery_http::{Transport, TransportError, TransportErrorKind};
 use http::{Request, Response};
 use parking_lot::Mutex;
-use proxy_runtime::{Proxy, ProxyService};
+use proxy_runtime::policy::PolicySource;
+use proxy_runtime::{Cause, Proxy, ProxyService};
 
 use super::around::{send, snapshot};
 use crate::Policies;
@@ -236,6 +237,41 @@ async fn only_2xx_lets_pass_and_what_fails_is_closed() {
     let script = Script::new([Scripted::Broken, answer(401, &[])]);
     let mut service = script.service(FORWARD, ROUTE);
     assert_eq!(send(&mut service, "GET /a", &[]).await.status(), 401);
+}
+
+/// A dead service is not the client's fault, with and without layers.
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_away_is_named_with_its_error() {
+    for layers in ["", r#","Layers":["pass"]"#] {
+        let script = Script::new([Scripted::Broken]);
+        let policies = Arc::new(Policies::new().with_transport(Arc::new(script.clone())));
+        let pass = tower_layer::layer_fn(|rest: proxy_runtime::layer::RouteService| rest);
+        let builder = Proxy::builder().policies(Arc::clone(&policies) as _);
+        let builder = builder.layer("pass", pass);
+        let route = ROUTE.replace(
+            r#""ClusterId""#,
+            &format!(r#""Timeout":"5s"{layers},"ClusterId""#),
+        );
+        let snapshot = snapshot(&builder, FORWARD, &route);
+        let (proxy, _driver) = builder.snapshot(snapshot).build().unwrap();
+        let mut service = proxy.service();
+        let caused = |cause: Cause| {
+            let causes = proxy.collector().to_text();
+            let (name, side) = (cause.as_str(), cause.side().as_str());
+            causes.contains(&format!("cause=\"{name}\",side=\"{side}\"}} 1"))
+        };
+        assert_eq!(send(&mut service, "GET /a", &[]).await.status(), 503);
+        assert!(caused(Cause::AuthorizationUnavailable), "{layers}");
+        assert!(!caused(Cause::RejectedByPolicy), "{layers}");
+        let failing = policies.failing();
+        assert_eq!(&*failing[0].name, "ask");
+        let detail = "authorization service http://auth.example/verify: it broke";
+        assert_eq!(failing[0].detail, detail);
+        script.set(answer(403, &[]));
+        assert_eq!(send(&mut service, "GET /a", &[]).await.status(), 403);
+        assert!(caused(Cause::RejectedByPolicy), "{layers}");
+        assert_eq!(policies.failing(), []);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -47,6 +47,7 @@ mod source_metrics;
 #[cfg(test)]
 mod tests;
 mod text;
+mod trouble;
 mod verdict;
 
 use std::fmt;
@@ -332,9 +333,28 @@ impl AdminState {
             // An empty or malformed host is never an allowed one.
             Some(authority.map_or_else(|_| String::new(), |named| named.host().to_owned()))
         });
-        // Browsers always send a Host, so a request without one (HTTP/1.0) cannot be forged by a
-        // page.
-        let Some(host) = named else { return Ok(()) };
+        if request
+            .headers()
+            .get_all(header::HOST)
+            .iter()
+            .nth(1)
+            .is_some()
+        {
+            return Err(AdminResponse::error(
+                StatusCode::BAD_REQUEST,
+                "the request has more than one host",
+            ));
+        }
+        let Some(host) = named else {
+            // Health checks of load balancers may be of HTTP/1.0.
+            return match places::is_health(request.uri().path()) {
+                true => Ok(()),
+                false => Err(AdminResponse::error(
+                    StatusCode::BAD_REQUEST,
+                    "the request has no host",
+                )),
+            };
+        };
         let bare = host
             .trim_start_matches('[')
             .trim_end_matches(']')

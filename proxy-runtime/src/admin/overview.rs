@@ -7,7 +7,8 @@ use super::AdminState;
 use super::cluster_list::{ClusterCondition, rate};
 use super::flow::{self, TrafficFlow};
 use super::providers::Start;
-use super::verdict::{Concern, OverallState, Trouble, judge};
+use super::trouble::{Concern, Trouble};
+use super::verdict::{OverallState, judge};
 use crate::health::Health;
 use crate::status::{ClusterStatus, LastMinute};
 
@@ -32,16 +33,18 @@ pub(super) struct OverviewPage {
 #[derive(Clone, Copy, Default, Serialize)]
 pub(super) struct OverviewCounts {
     pub(super) routes: usize,
+    /// Routes that answer their requests themselves, with a redirect or a fixed response.
+    pub(super) answering: usize,
     pub(super) clusters: usize,
     pub(super) clusters_down: usize,
-    clusters_degraded: usize,
+    pub(super) clusters_degraded: usize,
     pub(super) destinations: usize,
-    healthy: usize,
-    unhealthy: usize,
-    sources: usize,
-    sources_failing: usize,
-    sources_in_part: usize,
-    errors: usize,
+    pub(super) healthy: usize,
+    pub(super) unhealthy: usize,
+    pub(super) sources: usize,
+    pub(super) sources_failing: usize,
+    pub(super) sources_in_part: usize,
+    pub(super) errors: usize,
     pub(super) warnings: usize,
 }
 
@@ -64,15 +67,14 @@ pub(super) fn of(admin: &AdminState) -> OverviewPage {
     let start = admin.start();
     let mut counts = count(&clusters);
     counts.routes = routes.len();
+    counts.answering = routes.iter().filter(|r| r.answers.is_some()).count();
     let mut trouble = Trouble::of(&routes, &clusters);
-    let partial = admin.sources_in_part();
-    for (name, state) in admin.provider_states() {
+    for policy in admin.failing_policies() {
+        trouble.policy_fails(policy);
+    }
+    for report in admin.reports() {
         counts.sources += 1;
-        match state {
-            "failing" => trouble.source_fails(name),
-            _ if partial.contains(&name) => trouble.source_is_partial(name),
-            _ => {}
-        }
+        trouble.source(&report);
     }
     for (provider, problem) in admin.all_problems() {
         match problem.severity {
@@ -80,13 +82,13 @@ pub(super) fn of(admin: &AdminState) -> OverviewPage {
             Severity::Warning => counts.warnings += 1,
         }
     }
-    counts.sources_failing = trouble.sources_failing();
-    counts.sources_in_part = trouble.sources_in_part();
-    counts.errors = trouble.mistakes();
+    counts.sources_failing = trouble.sources.failing.len();
+    counts.sources_in_part = trouble.sources.partial.len();
+    counts.errors = trouble.mistakes.len();
     let latency = overview.latency;
     let errors_of_clusters = clusters.iter().flat_map(|cluster| cluster.errors.values());
     if let Some(server) = admin.server.as_ref().filter(|server| server.sheds()) {
-        trouble.memory_is_full(server.counts().held_bytes_limit);
+        trouble.memory = Some(server.counts().held_bytes_limit);
     }
     let (state, sentence) = judge(&counts, &trouble, &start);
     OverviewPage {

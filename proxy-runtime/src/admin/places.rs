@@ -125,7 +125,7 @@ impl ConnectionSlot {
     /// Records a request of the connection, which may move it to the slots for health checks or
     /// back.
     pub(super) fn asked(&self, path: &str) {
-        let is_health = matches!(path, "/healthz" | "/readyz");
+        let is_health = is_health(path);
         let mut open = self.places.lock();
         open.clock += 1;
         let now = open.clock;
@@ -143,4 +143,9 @@ impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.places.lock().connections.remove(&self.id);
     }
+}
+
+/// Returns true for the paths of health checks.
+pub(super) fn is_health(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz")
 }

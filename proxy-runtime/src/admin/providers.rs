@@ -4,10 +4,13 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 
 use discovery_core::SourceState;
+use discovery_core::merge::ProviderReport;
 use proxy_model::{ClusterId, Problem, RouteId, pointer_to};
 use serde::Serialize;
 
 use super::AdminState;
+use crate::error::Cause;
+use crate::policy::FailingPolicy;
 
 /// Maximum of problems in a response; the rest is only counted.
 const PROBLEMS: usize = 500;
@@ -55,8 +58,7 @@ struct Quarantined {
 }
 
 pub(super) fn of(admin: &AdminState) -> Providers {
-    let reports = admin.merged.as_ref().map(|merged| merged.providers());
-    let providers = reports.unwrap_or_default().into_iter().map(|report| {
+    let providers = admin.reports().into_iter().map(|report| {
         let status = report.status;
         Provider {
             name: report.name.to_string(),
@@ -118,6 +120,7 @@ pub(super) fn problems(admin: &AdminState) -> ProblemList {
     let mut all: Vec<_> = admin
         .all_problems()
         .chain(failing(admin))
+        .chain(admin.failing_policies().into_iter().map(policy_problem))
         .map(|(provider, problem)| SourcedProblem { provider, problem })
         .collect();
     // Errors first; the stable sort keeps the order otherwise.
@@ -148,6 +151,15 @@ fn failing(admin: &AdminState) -> Vec<(Option<String>, Problem)> {
         Some(admin.placed(problem))
     });
     problems.collect()
+}
+
+/// A policy that cannot decide, with the name of the cause as its code.
+fn policy_problem(policy: FailingPolicy) -> (Option<String>, Problem) {
+    let section = pointer_to("/Policies", policy.kind.section());
+    let place = pointer_to(&section, &policy.name);
+    let message = format!("the policy cannot decide: {}", policy.detail);
+    let code = Cause::AuthorizationUnavailable.as_str();
+    (None, Problem::error(place, code, message))
 }
 
 /// The progress of a proxy's start.
@@ -216,10 +228,21 @@ impl AdminState {
         (placed.provider.map(|name| name.to_string()), placed.problem)
     }
 
+    /// The state of each source.
+    pub(super) fn reports(&self) -> Vec<ProviderReport> {
+        let reports = self.merged.as_ref().map(|merged| merged.providers());
+        reports.unwrap_or_default()
+    }
+
+    /// The policies that cannot decide, because a service does not answer.
+    pub(super) fn failing_policies(&self) -> Vec<FailingPolicy> {
+        let source = self.proxy.shared().policies();
+        source.map(|source| source.failing()).unwrap_or_default()
+    }
+
     /// Each source with the state that decides its colour on the page.
     pub(super) fn provider_states(&self) -> impl Iterator<Item = (String, &'static str)> {
-        let reports = self.merged.as_ref().map(|merged| merged.providers());
-        reports.unwrap_or_default().into_iter().map(|report| {
+        self.reports().into_iter().map(|report| {
             let state = match report.status.state {
                 _ if report.rejected_since.is_some() => "failing",
                 SourceState::Live if report.status.quarantined.is_empty() => "healthy",
@@ -229,14 +252,6 @@ impl AdminState {
             };
             (report.name.to_string(), state)
         })
-    }
-
-    /// Sources of which only a part could be polled.
-    pub(super) fn sources_in_part(&self) -> Vec<String> {
-        let reports = self.merged.as_ref().map(|merged| merged.providers());
-        let reports = reports.unwrap_or_default().into_iter();
-        let partial = reports.filter(|report| report.status.state == SourceState::Partial);
-        partial.map(|report| report.name.to_string()).collect()
     }
 
     /// Returns the progress of the start. Once ready, the proxy stays ready.

@@ -121,10 +121,14 @@ fn rows(admin: &AdminState) -> Vec<Row> {
         .collect()
 }
 
-/// Returns the worst state of a route's clusters. Requests of a route without one, and of one that rejects them, fail.
+/// Returns the worst state of a route's clusters. A route that answers itself serves. Requests of another one without
+/// a cluster, and of one that rejects them, fail.
 fn state(route: &RouteStatus, clusters: &HashMap<&str, ClusterCondition>) -> ClusterCondition {
     if route.rejected.is_some() {
         return ClusterCondition::Down;
+    }
+    if route.answers.is_some() {
+        return ClusterCondition::Healthy;
     }
     let states = route.clusters.iter().map(|share| {
         let known = clusters.get(&*share.cluster);

@@ -306,7 +306,8 @@ async fn decisions_are_explained() {
 #[tokio::test]
 async fn it_can_only_be_read() {
     let admin = admin().await;
-    let post = Request::post("/api/v1/config").body(()).unwrap();
+    let post = Request::post("/api/v1/config").header(HOST, "localhost");
+    let post = post.body(()).unwrap();
     let response = admin.respond(&post);
     assert_eq!(response.status(), 405);
     assert_eq!(response.headers()[ALLOW], "GET, HEAD");
@@ -347,6 +348,19 @@ async fn pages_elsewhere_cannot_read_it_by_rebinding_a_name() {
             StatusCode::MISDIRECTED_REQUEST,
             "{rejected}"
         );
+    }
+    // Which of two a page or the program means, nobody knows.
+    let two = Request::get("/api/v1/config").header(HOST, "localhost");
+    let two = two.header(HOST, "evil.example").body(()).unwrap();
+    assert_eq!(admin.respond(&two).status(), 400);
+    for (path, status) in [
+        ("/healthz", 200),
+        ("/readyz", 200),
+        ("/api/v1/config", 400),
+        ("/", 400),
+    ] {
+        let without = Request::get(path).body(()).unwrap();
+        assert_eq!(admin.respond(&without).status(), status, "{path}");
     }
 }
 

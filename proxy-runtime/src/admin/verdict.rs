@@ -1,21 +1,10 @@
-//! The verdict on the proxy: its state in one word and one sentence, and the parts that the sentence is about.
+//! The verdict on the proxy: its state in one word and one sentence.
 
-use proxy_model::Problem;
 use serde::Serialize;
 
-use super::cluster_list::ClusterCondition;
 use super::overview::OverviewCounts;
 use super::providers::Start;
-use super::text::shown;
-use crate::error::Cause;
-use crate::health::Health;
-use crate::status::{ClusterStatus, DestinationStatus, Failing, RouteStatus};
-
-/// Characters of an id, and of the text of a check, that are shown in the sentence.
-const MOST_OF_ID: usize = 60;
-const MOST_OF_CAUSE: usize = 100;
-/// Maximum of parts beside the sentence.
-const CONCERNS: usize = 50;
+use super::trouble::Trouble;
 
 /// The overall state of the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -25,205 +14,6 @@ pub(super) enum OverallState {
     Starting,
     Degraded,
     Down,
-}
-
-/// A part that needs attention, with its state in the words of the lists.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Concern {
-    /// `cluster`, `route` or `source`.
-    kind: &'static str,
-    id: String,
-    state: &'static str,
-    /// The cause of failed requests.
-    cause: Option<Cause>,
-    /// The side that is responsible.
-    side: Option<&'static str>,
-    /// A sentence.
-    detail: Option<String>,
-}
-
-/// All parts that need attention.
-#[derive(Default)]
-pub(super) struct Trouble {
-    down: Vec<String>,
-    degraded: Vec<String>,
-    /// Routes that reject every request.
-    rejected: Vec<String>,
-    /// Routes whose clusters do not exist.
-    lost: Vec<String>,
-    /// The memory limit in bytes, if clients have reached it.
-    memory: Option<u64>,
-    failing_sources: Vec<String>,
-    partial_sources: Vec<String>,
-    /// Places of mistakes in the configuration.
-    mistakes: Vec<String>,
-    pub(super) concerns: Vec<Concern>,
-}
-
-impl Trouble {
-    pub(super) fn of(routes: &[RouteStatus], clusters: &[ClusterStatus]) -> Self {
-        let mut trouble = Self::default();
-        for cluster in clusters {
-            let id = shortened(&shown(cluster.id.as_str()), MOST_OF_ID);
-            let condition = ClusterCondition::of(cluster);
-            match condition {
-                ClusterCondition::Down => trouble.down.push(match why_down(cluster) {
-                    Some(why) => format!("{id} ({why})"),
-                    None => id,
-                }),
-                ClusterCondition::Degraded => trouble
-                    .degraded
-                    .push(format!("{id} ({})", ailments_of(cluster).join(", "))),
-                ClusterCondition::Healthy | ClusterCondition::Unknown | ClusterCondition::Empty => {
-                    continue;
-                }
-            }
-            trouble.concern(Concern::of_cluster(cluster, condition));
-        }
-        // Clusters that are down come first.
-        trouble
-            .concerns
-            .sort_by_key(|concern| concern.state != "down");
-        for route in routes {
-            let id = shortened(&shown(route.id.as_str()), MOST_OF_ID);
-            let (cause, why) = if let Some(why) = &route.rejected {
-                trouble.rejected.push(format!("{id} ({why})"));
-                (Cause::PolicyMissing, Some(why.to_string()))
-            } else if !route.clusters.iter().any(|share| share.exists) {
-                trouble.lost.push(id);
-                (Cause::NoCluster, None)
-            } else {
-                continue;
-            };
-            trouble.concern(Concern {
-                kind: "route",
-                id: route.id.to_string(),
-                state: "down",
-                cause: Some(cause),
-                side: Some(cause.side().as_str()),
-                detail: why,
-            });
-        }
-        trouble
-    }
-
-    fn concern(&mut self, concern: Concern) {
-        if self.concerns.len() < CONCERNS {
-            self.concerns.push(concern);
-        }
-    }
-
-    fn source(&mut self, name: &str, state: &'static str) {
-        self.concern(Concern {
-            kind: "source",
-            id: name.to_owned(),
-            state,
-            cause: None,
-            side: None,
-            detail: None,
-        });
-    }
-
-    pub(super) fn source_fails(&mut self, name: String) {
-        self.source(&name, "failing");
-        self.failing_sources.push(name);
-    }
-
-    pub(super) fn source_is_partial(&mut self, name: String) {
-        self.source(&name, "degraded");
-        self.partial_sources.push(name);
-    }
-
-    pub(super) fn mistake(&mut self, provider: Option<&str>, problem: &Problem) {
-        let place = shortened(&problem.pointer, MOST_OF_ID);
-        self.mistakes.push(match provider {
-            Some(provider) => format!("{place} of {provider}"),
-            None => place,
-        });
-    }
-
-    pub(super) fn memory_is_full(&mut self, limit: u64) {
-        self.memory = Some(limit);
-    }
-
-    pub(super) fn sources_failing(&self) -> usize {
-        self.failing_sources.len()
-    }
-
-    pub(super) fn sources_in_part(&self) -> usize {
-        self.partial_sources.len()
-    }
-
-    pub(super) fn mistakes(&self) -> usize {
-        self.mistakes.len()
-    }
-}
-
-impl Concern {
-    fn of_cluster(cluster: &ClusterStatus, condition: ClusterCondition) -> Self {
-        let failing = cluster.failing.as_ref();
-        let cause = failing.map(|failing| failing.cause);
-        let detail = failing.map(|failing| failing.detail.clone());
-        Self {
-            kind: "cluster",
-            id: cluster.id.to_string(),
-            state: condition.name(),
-            cause,
-            side: cause.map(|cause| cause.side().as_str()),
-            detail: detail.or_else(|| check_of(cluster).map(str::to_owned)),
-        }
-    }
-}
-
-/// Returns the text of a failed active check of a cluster.
-fn check_of(cluster: &ClusterStatus) -> Option<&str> {
-    let unhealthy = |d: &&DestinationStatus| d.health == Health::Unhealthy;
-    let mut destinations = cluster.destinations.iter().filter(unhealthy);
-    destinations.find_map(|destination| destination.reason.as_deref())
-}
-
-/// Returns why a cluster serves nothing: its failed requests, else an active check.
-fn why_down(cluster: &ClusterStatus) -> Option<String> {
-    match &cluster.failing {
-        Some(failing) => Some(failed(failing)),
-        None => check_of(cluster).map(|text| shortened(text, MOST_OF_CAUSE)),
-    }
-}
-
-/// Returns the failed requests of the last seconds in words.
-fn failed(failing: &Failing) -> String {
-    let Failing {
-        failures, requests, ..
-    } = failing;
-    let cause = failing.cause.text();
-    format!("{failures} of {requests} requests failed: {cause}")
-}
-
-/// Returns the problems of a cluster that still serves.
-fn ailments_of(cluster: &ClusterStatus) -> Vec<String> {
-    let all = cluster.destinations.len();
-    let unhealthy = |d: &&DestinationStatus| d.health == Health::Unhealthy;
-    let mut ailments = Vec::new();
-    if cluster.destinations.iter().any(|d| unhealthy(&d)) {
-        ailments.push(format!("{} of {all} up", cluster.available));
-    }
-    if let Some(failing) = &cluster.failing {
-        ailments.push(match failing.destinations {
-            some if some > 0 && all > 1 => {
-                format!("{some} of {all} failing: {}", failing.cause.text())
-            }
-            _ => failed(failing),
-        });
-    }
-    ailments
-}
-
-/// Returns at most `most` characters of an untrusted text.
-fn shortened(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 /// Summarises the state in a sentence that begins with the worst problem.
@@ -238,7 +28,7 @@ pub(super) fn judge(
     }
     let said = said(trouble);
     if said.is_empty() {
-        return (OverallState::Ok, all_is_well(counts));
+        return all_is_well(counts);
     }
     // Only a cluster that is down makes the proxy down.
     let verdict = match counts.clusters_down {
@@ -255,6 +45,7 @@ fn said(trouble: &Trouble) -> Vec<String> {
         ("Partly down", &trouble.degraded),
         ("Refusing every request", &trouble.rejected),
         ("Leading nowhere", &trouble.lost),
+        ("Unable to authorize", &trouble.undecided),
     ];
     let lists = lists.into_iter().filter(|(_, names)| !names.is_empty());
     let mut said: Vec<_> = lists
@@ -266,16 +57,37 @@ fn said(trouble: &Trouble) -> Vec<String> {
             "Clients hold all of the {mebibytes} MiB that they may (Server.Limits.MemoryBytes): connections are reset"
         ));
     }
+    let sources = &trouble.sources;
     for (names, one, many) in [
         (
-            &trouble.failing_sources,
+            &sources.failing,
             "source fails, its last known good configuration serves",
             "sources fail, their last known good configuration serves",
         ),
         (
-            &trouble.partial_sources,
+            &sources.unanswered,
+            "source has not answered yet, nothing of it serves",
+            "sources have not answered yet, nothing of them serves",
+        ),
+        (
+            &sources.restored,
+            "source has not answered since the start, what was kept on disk serves",
+            "sources have not answered since the start, what was kept on disk serves",
+        ),
+        (
+            &sources.partial,
             "source answers in part, older answers stand in for the rest",
             "sources answer in part, older answers stand in for the rest",
+        ),
+        (
+            &sources.left_out,
+            "service is left out because of its description",
+            "services are left out because of their descriptions",
+        ),
+        (
+            &sources.unkept,
+            "source cannot be kept on disk",
+            "sources cannot be kept on disk",
         ),
         (
             &trouble.mistakes,
@@ -294,20 +106,47 @@ fn said(trouble: &Trouble) -> Vec<String> {
     said
 }
 
-fn all_is_well(counts: &OverviewCounts) -> String {
+/// Describes a proxy without trouble. A configuration of which nothing serves is none, whatever its warnings say.
+fn all_is_well(counts: &OverviewCounts) -> (OverallState, String) {
+    let warnings = some(counts.warnings, "warning", "warnings");
     if (counts.clusters, counts.routes) == (0, 0) {
-        return "Nothing is configured yet: there is no route and no cluster.".to_owned();
+        let nothing = "there is no route and no cluster";
+        return match counts.warnings {
+            0 => (
+                OverallState::Ok,
+                format!("Nothing is configured yet: {nothing}."),
+            ),
+            _ => (
+                OverallState::Degraded,
+                format!("Nothing serves: {nothing}, and {warnings}."),
+            ),
+        };
     }
     let well = match counts.warnings {
         0 => "All is well".to_owned(),
-        warnings => some(warnings, "warning", "warnings"),
+        _ => warnings,
     };
-    format!(
-        "{well}: {} to {} with {}.",
-        some(counts.routes, "route leads", "routes lead"),
+    let answering = some(
+        counts.answering,
+        "route answers itself",
+        "routes answer themselves",
+    );
+    let leading = format!(
+        "{} to {} with {}",
+        some(
+            counts.routes - counts.answering,
+            "route leads",
+            "routes lead"
+        ),
         some(counts.clusters, "cluster", "clusters"),
         some(counts.destinations, "destination", "destinations"),
-    )
+    );
+    let what = match counts.answering {
+        0 => leading,
+        all if all == counts.routes && counts.clusters == 0 => answering,
+        _ => format!("{leading}, {answering}"),
+    };
+    (OverallState::Ok, format!("{well}: {what}."))
 }
 
 /// The first few names, and the number of the others.
@@ -328,6 +167,7 @@ fn some(count: usize, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::trouble::SourceTrouble;
 
     #[test]
     fn the_worst_thing_comes_first() {
@@ -353,7 +193,10 @@ mod tests {
         let partial = warned;
         let sealed = Trouble {
             rejected: vec!["sealed".to_owned()],
-            partial_sources: vec!["serf".to_owned()],
+            sources: SourceTrouble {
+                partial: vec!["serf".to_owned()],
+                ..SourceTrouble::default()
+            },
             ..Trouble::default()
         };
         let (verdict, sentence) = judge(&partial, &sealed, &Start::Ready);
@@ -396,5 +239,74 @@ mod tests {
         );
         assert_eq!(verdict, OverallState::Starting);
         assert!(sentence.contains("consul"));
+    }
+    #[test]
+    fn routes_that_answer_themselves_lead_nowhere_and_are_well() {
+        let said = |routes, answering, clusters, warnings| {
+            let counts = OverviewCounts {
+                routes,
+                answering,
+                clusters,
+                warnings,
+                destinations: clusters,
+                ..OverviewCounts::default()
+            };
+            judge(&counts, &Trouble::default(), &Start::Ready)
+        };
+        for (counts, state, sentence) in [
+            (
+                (2, 1, 1, 0),
+                OverallState::Ok,
+                "All is well: 1 route leads to 1 cluster with 1 destination, 1 route answers itself.",
+            ),
+            (
+                (2, 2, 0, 0),
+                OverallState::Ok,
+                "All is well: 2 routes answer themselves.",
+            ),
+            (
+                (0, 0, 0, 0),
+                OverallState::Ok,
+                "Nothing is configured yet: there is no route and no cluster.",
+            ),
+            (
+                (0, 0, 0, 2),
+                OverallState::Degraded,
+                "Nothing serves: there is no route and no cluster, and 2 warnings.",
+            ),
+        ] {
+            let (routes, answering, clusters, warnings) = counts;
+            let (judged, text) = said(routes, answering, clusters, warnings);
+            assert_eq!((judged, &*text), (state, sentence));
+        }
+    }
+
+    #[test]
+    fn what_is_the_matter_with_sources_and_policies_is_said() {
+        let one = |name: &str| vec![name.to_owned()];
+        let trouble = Trouble {
+            undecided: one("staff (refused)"),
+            sources: SourceTrouble {
+                failing: one("a"),
+                unanswered: one("b"),
+                restored: one("c"),
+                partial: one("d"),
+                left_out: one("orders of e"),
+                unkept: one("f (read-only)"),
+            },
+            ..Trouble::default()
+        };
+        let (state, sentence) = judge(&OverviewCounts::default(), &trouble, &Start::Ready);
+        assert_eq!(state, OverallState::Degraded);
+        assert_eq!(
+            sentence,
+            "Unable to authorize: staff (refused); \
+             1 source fails, its last known good configuration serves: a; \
+             1 source has not answered yet, nothing of it serves: b; \
+             1 source has not answered since the start, what was kept on disk serves: c; \
+             1 source answers in part, older answers stand in for the rest: d; \
+             1 service is left out because of its description: orders of e; \
+             1 source cannot be kept on disk: f (read-only)."
+        );
     }
 }

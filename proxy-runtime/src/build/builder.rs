@@ -20,6 +20,7 @@ use crate::affinity::{AffinityFailurePolicy, AffinityPolicy};
 use crate::affinity::{AffinityKeys, KeyRing};
 use crate::balance::{LoadBalancer, Random};
 use crate::build::Driver;
+use crate::connection::Network;
 use crate::extensions::make_filter;
 use crate::filter::Filter;
 use crate::forward::rest_of_route;
@@ -29,6 +30,7 @@ use crate::policy::PolicySource;
 use crate::probing::UpstreamProbe;
 use crate::proxy::Settings;
 use crate::proxy::{Proxy, Shared};
+use crate::response::CauseHeader;
 use crate::trace::Tracer;
 use crate::upstream::UpstreamOptions;
 
@@ -227,6 +229,14 @@ impl ProxyBuilder {
     /// `application/problem+json` (RFC 9457), `text/html` or `text/plain`. Default: false, always plain text.
     pub fn negotiate_errors(mut self, enabled: bool) -> Self {
         self.settings.negotiates_errors = enabled;
+        self
+    }
+
+    /// Gives clients of these networks the [cause](crate::Cause) of an error response in the header `X-Proxy-Cause`.
+    /// Responses of destinations never get it, nor do requests that a server rejects before a route is looked for.
+    /// Default: none.
+    pub fn cause_header(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
+        self.settings.cause_header = Some(Arc::new(CauseHeader::new(networks)));
         self
     }
 

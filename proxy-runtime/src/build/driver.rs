@@ -99,7 +99,7 @@ async fn follow(shared: &Shared, snapshots: Option<watch::Receiver<Arc<Snapshot>
     }
     tracing::info!(
         target: targets::CONFIG,
-        "the source of configurations is gone, the last one goes on serving"
+        "the source of configurations has ended; the last configuration stays active"
     );
 }
 

@@ -83,6 +83,8 @@ causes! {
         "The response did not begin within the route's `Timeout` or the cluster's `ActivityTimeout`"
     ActivityTimeout "activity_timeout" Destination
         "The destination neither sent nor accepted anything for the cluster's `ActivityTimeout`"
+    BodyTimeout "body_timeout" Destination
+        "The response was not complete within the route's `Timeout`, which includes the body"
     ClientGone "client_gone" Client
         "The client disconnected or reset its stream"
     ClientTooSlow "client_too_slow" Client
@@ -116,13 +118,15 @@ causes! {
     AllEjected "all_ejected" Proxy
         "The passive check has ejected every destination of the cluster"
     ConnectionLimit "connection_limit" Proxy
-        "Too many requests wait for a connection because of `MaxConnectionsPerServer`"
+        "All connections that `MaxConnectionsPerServer` allows were in use: too many requests wait, or this one waited too long"
     AffinityRejected "affinity_rejected" Client
         "The destination of the request's affinity key is not available, and the failure policy rejects it"
     RequestNotBuilt "request_not_built" Proxy
         "The request to the destination cannot be made with these transforms and settings"
     PolicyMissing "policy_missing" Proxy
         "The route demands an `AuthorizationPolicy` that nothing enforces"
+    AuthorizationUnavailable "authorization_unavailable" Proxy
+        "A policy of the route needs an authorization service or the keys of a token issuer, which cannot be reached"
     ExtensionFailed "extension_failed" Proxy
         "A filter, layer or load balancing policy of the program failed"
     LoopDetected "loop_detected" Proxy
@@ -133,6 +137,8 @@ causes! {
         "The proxy's machine has no file descriptor, port or memory left"
     Overloaded "overloaded" Proxy
         "The server rejects requests because it is stopping or overloaded"
+    DrainTimeout "drain_timeout" Proxy
+        "The server stopped before the request had ended, after its `DrainTimeout`"
 }
 
 impl Cause {
@@ -186,9 +192,11 @@ impl Cause {
         }
     }
 
-    /// The cause of a reply that a policy, filter or layer made in place of a destination; `None` if it is no error.
-    pub(crate) fn of_reply(status: StatusCode) -> Option<Self> {
+    /// The cause of a reply that a policy, filter or layer made in place of a destination, who may have `said` it; `None`
+    /// if it is no error.
+    pub(crate) fn of_reply(status: StatusCode, said: Option<Self>) -> Option<Self> {
         match status {
+            _ if said.is_some() && (status.is_client_error() || status.is_server_error()) => said,
             StatusCode::TOO_MANY_REQUESTS => Some(Self::OverLimit),
             _ if status.is_client_error() || status.is_server_error() => {
                 Some(Self::RejectedByPolicy)

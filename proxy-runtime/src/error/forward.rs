@@ -294,8 +294,8 @@ impl From<Cause> for ForwardErrorKind {
                 Self::RequestTimedOut
             }
             Cause::ResetWhileSending => Self::RequestBodyDestination,
-            Cause::ResetWhileResponding => Self::ResponseBodyDestination,
-            Cause::ClientGone | Cause::ClientMemory => Self::RequestCanceled,
+            Cause::ResetWhileResponding | Cause::BodyTimeout => Self::ResponseBodyDestination,
+            Cause::ClientGone | Cause::ClientMemory | Cause::DrainTimeout => Self::RequestCanceled,
             Cause::ClientTooSlow
             | Cause::BodyTooLarge
             | Cause::FieldsTooLarge
@@ -312,7 +312,9 @@ impl From<Cause> for ForwardErrorKind {
             | Cause::AllEjected
             | Cause::AffinityRejected => Self::NoAvailableDestinations,
             Cause::RequestNotBuilt => Self::RequestCreation,
-            Cause::PolicyMissing | Cause::ExtensionFailed => Self::Extension,
+            Cause::PolicyMissing | Cause::AuthorizationUnavailable | Cause::ExtensionFailed => {
+                Self::Extension
+            }
             Cause::LoopDetected => Self::LoopDetected,
         };
         kind.because(cause)

@@ -100,11 +100,9 @@ impl<'a> ConnectContext<'a> {
     /// A connection to a destination.
     pub(crate) async fn acquire(&self, index: DestinationIndex) -> Result<Lease, ForwardError> {
         let wanted = self.wanted(index)?;
-        let acquiring = async {
-            self.prepared(self.pool.acquire(wanted).await.map_err(no_connection)?)
-                .await
-        };
-        within(self.due, acquiring).await.map_err(unconnected)
+        let acquired = self.pool.acquire(wanted, self.due).await;
+        let preparing = self.prepared(acquired.map_err(no_connection)?);
+        within(self.due, preparing).await.map_err(unconnected)
     }
 
     /// A connection to the picked destination, or to another one if none can be opened there.
@@ -207,11 +205,9 @@ impl<'a> ConnectContext<'a> {
             fresh: true,
             ..self.wanted(index)?
         };
-        let replacing = async {
-            let replaced = self.pool.replace(failed, since, wanted).await;
-            self.prepared(replaced.map_err(no_connection)?).await
-        };
-        within(self.due, replacing).await.map_err(unconnected)
+        let replaced = self.pool.replace(failed, since, wanted, self.due).await;
+        let preparing = self.prepared(replaced.map_err(no_connection)?);
+        within(self.due, preparing).await.map_err(unconnected)
     }
 
     /// A connection over which the destination can be asked for what the client wishes.
@@ -268,7 +264,7 @@ fn unspoken(reason: &'static str) -> ForwardError {
 /// limit, and it cost nothing to find out, so that nobody asks more of a cluster than it has.
 fn no_connection(error: ConnectError) -> ForwardError {
     let (kind, status) = match &error {
-        ConnectError::TimedOut => (
+        ConnectError::TimedOut | ConnectError::Queued => (
             ForwardErrorKind::RequestTimedOut,
             StatusCode::GATEWAY_TIMEOUT,
         ),

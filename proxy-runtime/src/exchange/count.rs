@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Method, StatusCode, Version};
 use proxy_model::compiled::Route;
@@ -9,7 +10,7 @@ use proxy_model::{ClusterId, RequestHead, RouteId};
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::error::{ForwardErrorKind, Side};
+use crate::error::{Cause, ForwardErrorKind, Side};
 use crate::live::{DestinationState, PassiveRule};
 use crate::observe::{ClusterMetrics, ErrorCounters, Labels, Sample, targets};
 use crate::trace::{RequestTrace, TraceLink, Tracer};
@@ -44,6 +45,8 @@ pub(crate) struct Count {
     started: Instant,
     /// The time of the pick of its destination.
     picked: Instant,
+    /// The time when a connection was ready.
+    ready: Instant,
     /// With what the client is told, as far as that is known.
     labels: Labels,
     /// A destination has begun its response.
@@ -59,6 +62,7 @@ impl Count {
         Self {
             started,
             picked: started,
+            ready: started,
             // What YARP notes for a client that went away before there was anything else to tell it.
             labels: Labels::new(method, version, StatusCode::BAD_REQUEST),
             is_answered: false,
@@ -119,6 +123,20 @@ impl Count {
         self.picked = now;
     }
 
+    /// A connection is ready now. Until this is called, it was ready when the request came.
+    #[cold]
+    pub(crate) fn ready_at(&mut self, now: Instant) {
+        self.ready = now;
+        if let Some(trace) = &mut self.trace {
+            trace.waited(now.saturating_duration_since(self.started));
+        }
+    }
+
+    /// The time from the head of the request to a connection for it.
+    pub(crate) fn waited(&self) -> Duration {
+        self.ready.saturating_duration_since(self.started)
+    }
+
     /// The destination has begun its response, for which it is counted by the caller. Returns how long that took.
     #[inline]
     pub(crate) fn answered(
@@ -135,6 +153,10 @@ impl Count {
         }
         if let Some((_, metrics)) = request_metrics.cluster() {
             metrics.requests.record(self.labels, elapsed);
+            if self.ready != self.started {
+                let first_byte = now.saturating_duration_since(self.started);
+                metrics.waits.record(self.waited(), elapsed, first_byte);
+            }
         }
         elapsed
     }
@@ -197,12 +219,13 @@ impl Count {
         }
     }
 
-    /// What it means if it is dropped before its end: its client has gone.
+    /// The error of a request that is dropped before its end.
     pub(crate) fn cancelled(&self) -> ForwardErrorKind {
-        match self.is_answered {
+        let kind = match self.is_answered {
             true => ForwardErrorKind::ResponseBodyCanceled,
             false => ForwardErrorKind::RequestCanceled,
-        }
+        };
+        kind.because(Cause::of_drop())
     }
 
     /// True if its end was counted.

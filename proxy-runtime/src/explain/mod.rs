@@ -10,17 +10,20 @@ mod considered;
 #[cfg(feature = "server")]
 mod listeners;
 mod partition;
+mod policies;
 #[cfg(feature = "server")]
 mod request;
 mod rules;
 mod secrets;
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use discovery_core::text::with_causes;
 use http::header::{HOST, LOCATION};
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use proxy_model::compiled::{Cluster, ClusterIndex, Destination, Route, RouteTarget};
 use proxy_model::matching::Lookup;
 use proxy_model::{ClusterId, DestinationId, RequestHead, RouteId, Snapshot};
@@ -39,13 +42,14 @@ pub use self::request::{ParsedRequest, request_from_text};
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::body_limit;
-use crate::forward::{BodyKind, OutgoingHead, check_head, check_path, reply};
-use crate::head::{ErrorForm, HttpHead};
+use crate::forward::{check_head, check_length, check_path, reply, sent_request};
+use crate::head::{ErrorForm, HeaderMutations, HttpHead};
 use crate::live::{Assessment, assess};
+use crate::policy::{PolicySource, RoutePolicies, described};
 use crate::proxy::Proxy;
 use crate::state::{Generation, Nowhere};
 use crate::support::rejection;
-use crate::transform::{LoopGuard, guards};
+use crate::transform::{CompiledTransforms, LoopGuard, guards};
 
 #[cfg(test)]
 mod tests;
@@ -78,8 +82,11 @@ pub struct Explanation {
     /// The values of the parameters in the path.
     pub route_values: BTreeMap<String, String>,
     /// The policies of the route, in the order in which the request meets them:
-    /// `RateLimiterPolicy api`. They are not asked here.
+    /// `RateLimiterPolicy api`.
     pub policies: Vec<String>,
+    /// Those of the policies that are not asked here: a service, a password or a count decides. The rest of the
+    /// explanation assumes that they let the request pass.
+    pub undecided_policies: Vec<String>,
     /// The limits and the rule for retries that apply to the request, one sentence each; empty without a cluster.
     pub rules: Vec<String>,
     /// The reason why the route rejects all requests, if it does.
@@ -125,6 +132,8 @@ pub enum Verdict {
     Matched,
     /// The route answers itself, with a redirect or a fixed response.
     Answered,
+    /// A policy of the route answers in place of a destination.
+    AnsweredByPolicy,
     /// No route matches.
     NotFound,
     /// Routes match except for the method.
@@ -174,7 +183,7 @@ pub struct ForwardedRequest {
 }
 
 /// The settings of a proxy that is not running.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ProxySettings {
     /// The zone of the proxy. Default: none.
@@ -186,6 +195,20 @@ pub struct ProxySettings {
     /// True if a destination whose address is a name becomes one for each address of the name: only
     /// a running proxy knows those that affinity keys name. Default: false.
     pub resolves_destinations: bool,
+    /// The policies that the configuration defines. Default: none is asked.
+    pub policies: Option<Arc<dyn PolicySource>>,
+}
+
+impl fmt::Debug for ProxySettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxySettings")
+            .field("zone", &self.zone)
+            .field("max_request_body", &self.max_request_body)
+            .field("without_loop_guard", &self.without_loop_guard)
+            .field("resolves_destinations", &self.resolves_destinations)
+            .field("policies", &self.policies.is_some())
+            .finish()
+    }
 }
 
 /// Explains a request for a proxy with this configuration and these settings. The health of all
@@ -201,10 +224,14 @@ pub fn explain(
 ) -> Explanation {
     let zone = settings.zone.as_deref();
     let unknown = |cluster: &Cluster, _| assess(cluster, zone, &[], |_| None);
+    let policies = settings.policies.as_ref();
+    // Policies that cannot be honoured keep the configuration from serving.
+    let policies = policies.and_then(|source| source.of_routes(snapshot).ok());
     let guard = (!settings.without_loop_guard).then(LoopGuard::unnumbered);
     let place = ExplainContext {
         snapshot,
         live: None,
+        policies: policies.as_deref().unwrap_or_default(),
         guard: guard.as_ref(),
         resolves_destinations: settings.resolves_destinations,
         max_request_body: settings.max_request_body,
@@ -213,8 +240,8 @@ pub fn explain(
 }
 
 /// Returns the request that `destination` would receive over HTTP/1.1 from `route`, with filtered
-/// headers and the route's transforms. Does not check whether the route matches, and assumes an
-/// empty body.
+/// headers and the route's transforms, which are compiled for it. Does not check whether the route
+/// matches.
 ///
 /// Uses the code of forwarded requests, to test or measure transforms without a network.
 ///
@@ -230,17 +257,12 @@ pub fn outgoing_request(
     connection: ConnectionInfo,
 ) -> Result<Request<()>, ForwardError> {
     let head = HttpHead::with_connection(request, connection);
-    outgoing(&head, route, destination, None)
-}
-
-fn outgoing(
-    head: &HttpHead<'_>,
-    route: &Route,
-    destination: &Destination,
-    guard: Option<&LoopGuard>,
-) -> Result<Request<()>, ForwardError> {
-    let outgoing = OutgoingHead::new(head, route, destination)?.guarded(guard);
-    outgoing.into_request((), BodyKind::Empty, false)
+    sent_request(
+        &head,
+        route,
+        &CompiledTransforms::of(route, None),
+        destination,
+    )
 }
 
 /// Explains a request with the state of a running proxy.
@@ -254,6 +276,7 @@ pub(crate) fn explain_live(
     let place = ExplainContext {
         snapshot: generation.snapshot(),
         live: Some(generation),
+        policies: &[],
         guard: None,
         resolves_destinations: false,
         max_request_body,
@@ -265,6 +288,8 @@ pub(crate) fn explain_live(
 struct ExplainContext<'a> {
     snapshot: &'a Snapshot,
     live: Option<&'a Generation>,
+    /// The policies of the routes of a proxy that is not running.
+    policies: &'a [Option<Arc<dyn RoutePolicies>>],
     /// The loop guard of a proxy that is not running.
     guard: Option<&'a LoopGuard>,
     resolves_destinations: bool,
@@ -308,10 +333,7 @@ fn explain_with(
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     // The checks from here on have the order of a real request.
-    let policies = route.policies().iter();
-    explanation.policies = policies
-        .map(|policy| format!("{} {}", policy.kind().route_key(), policy.name()))
-        .collect();
+    explanation.policies = route.policies().iter().map(described).collect();
     let rejection = match live {
         Some(generation) => generation.route(index).rejection(),
         None => rejection(route, true),
@@ -323,13 +345,33 @@ fn explain_with(
     if let Err(error) = check_path(route, head.path()) {
         return explanation.rejecting(&error);
     }
-    if let Some(reply) = reply(route, &head, ErrorForm::default()) {
-        let status = reply.status();
-        explanation.location = reply
-            .headers()
-            .get(LOCATION)
-            .map(|location| String::from_utf8_lossy(location.as_bytes()).into_owned());
-        return explanation.ending(Verdict::Answered, status);
+    let mut edits = HeaderMutations::default();
+    match policies::judged(place, index, request, head, &mut edits) {
+        Ok(known) => {
+            explanation.undecided_policies = known.undecided;
+            if let Some((policy, reply)) = known.reply {
+                let status = reply.status();
+                explanation.location =
+                    location(reply.into_response(ErrorForm::default()).headers());
+                explanation.rejected = Some(format!("{policy} answers it"));
+                return explanation.ending(Verdict::AnsweredByPolicy, status);
+            }
+        }
+        Err(error) => return explanation.rejecting(&error),
+    }
+    if route.target().is_reply()
+        && let Err(error) = check_length(&head, body_limit(place.max_request_body, route))
+    {
+        return explanation.rejecting(&error);
+    }
+    match reply(route, &head) {
+        Ok(None) => {}
+        Ok(Some(reply)) => {
+            let status = reply.status();
+            explanation.location = location(reply.headers());
+            return explanation.ending(Verdict::Answered, status);
+        }
+        Err(error) => return explanation.rejecting(&error),
     }
     // Only a running proxy has an id by which it detects loops.
     let state = live.map(|generation| generation.route(index));
@@ -381,11 +423,16 @@ fn explain_with(
     let Some(destination) = kept.or_else(first) else {
         return explanation.ending(Verdict::NoDestination, StatusCode::SERVICE_UNAVAILABLE);
     };
-    let guard = match state {
-        Some(state) => state.loop_guard(),
-        None => place.guard.filter(|_| guards(route)),
+    let guarded;
+    let plan = match state {
+        Some(state) => state.inner_plan(),
+        None => {
+            let guard = place.guard.filter(|_| guards(route));
+            guarded = CompiledTransforms::of(route, guard);
+            &*guarded
+        }
     };
-    match outgoing(&head, route, destination, guard) {
+    match sent_request(&head.with_edits(&edits), route, plan, destination) {
         Ok(request) => {
             explanation.forwarded = Some(forwarded(&request, destination));
             explanation
@@ -437,6 +484,12 @@ fn leads_to(
     cluster.ok_or(Nowhere::NoCluster)
 }
 
+/// The URL that a response leads to.
+fn location(headers: &HeaderMap) -> Option<String> {
+    let location = headers.get(LOCATION)?;
+    Some(String::from_utf8_lossy(location.as_bytes()).into_owned())
+}
+
 /// The request in the form that `destination` would receive over HTTP/1.1.
 fn forwarded(request: &Request<()>, destination: &Destination) -> ForwardedRequest {
     let address = destination.address();
@@ -483,6 +536,7 @@ impl Explanation {
             route: None,
             route_values: BTreeMap::new(),
             policies: Vec::new(),
+            undecided_policies: Vec::new(),
             rules: Vec::new(),
             route_rejection: None,
             rejected: None,

@@ -21,7 +21,7 @@ pub(super) fn rules(
     }
     let activity = upstream.activity_timeout();
     rules.push(format!(
-        "ActivityTimeout: something moves each {activity:?}"
+        "ActivityTimeout: the exchange is ended after {activity:?} without a byte in either direction"
     ));
     if let Some(limit) = body_limit {
         rules.push(format!("MaxRequestBodySize: {limit} bytes"));

@@ -76,6 +76,7 @@ mod tests;
 
 pub(crate) use self::chain::{FilterDecision, Filters, NamedFilter};
 pub use self::context::FilterContext;
+pub(crate) use self::reply::ReplyCause;
 pub use self::reply::{Flow, Reply};
 pub use self::request::RequestEdit;
 pub use self::response::ResponseEdit;

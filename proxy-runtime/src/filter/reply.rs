@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
+use crate::error::Cause;
 use crate::head::{ErrorForm, headers};
 
 /// The decision of a filter about a request.
@@ -31,9 +32,15 @@ pub struct Reply {
     body: Bytes,
     /// A sentence for people, in place of a body.
     detail: Option<&'static str>,
+    /// The cause of an error, if it is another one than follows from the status.
+    cause: Option<Cause>,
     /// True for the reply of a policy, which clients of gRPC get in their own words.
     is_of_policy: bool,
 }
+
+/// The [cause](Reply::because) of a reply, among the extensions of its response: layers have only that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReplyCause(pub(crate) Cause);
 
 impl Reply {
     /// A response without headers and body. A 1xx status, which is not final, is replaced by 500.
@@ -48,6 +55,7 @@ impl Reply {
             headers: HeaderMap::new(),
             body: Bytes::new(),
             detail: None,
+            cause: None,
             is_of_policy: false,
         }
     }
@@ -79,8 +87,21 @@ impl Reply {
         self
     }
 
+    /// Sets the cause that logs, metrics and the admin API name for a status of 400 and above. Default:
+    /// [`OverLimit`](Cause::OverLimit) for 429, else [`RejectedByPolicy`](Cause::RejectedByPolicy), for which the
+    /// client is responsible.
+    pub fn because(mut self, cause: Cause) -> Self {
+        self.cause = Some(cause);
+        self
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         self.status
+    }
+
+    /// The cause; `None` if it is no error.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        Cause::of_reply(self.status, self.cause)
     }
 
     pub(crate) fn into_response(self, form: ErrorForm) -> Response<Bytes> {
@@ -89,6 +110,7 @@ impl Reply {
             mut headers,
             mut body,
             detail,
+            cause,
             is_of_policy,
         } = self;
         if let Some(detail) = detail {
@@ -101,6 +123,9 @@ impl Reply {
         let mut response = Response::new(body);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
+        if let Some(cause) = cause {
+            response.extensions_mut().insert(ReplyCause(cause));
+        }
         #[cfg(all(feature = "server", feature = "http2"))]
         if is_of_policy {
             crate::head::LocalReplyMark::mark(&mut response);

@@ -32,7 +32,7 @@ use super::exchange::frames_upload::{Allowed, FramesUpload};
 use super::exchange::incoming::{Incoming, trailer_rules};
 use super::exchange::outbound::Outbound;
 use super::exchange::readdress::SentHead;
-use super::exchange::resolved_route::{Chosen, ResolvedRoute, remove_lines};
+use super::exchange::resolved_route::{Chosen, ResolvedRoute};
 use super::recycled::{self, Kind};
 use super::service_download::ServiceDownload;
 use super::switch::SwitchRequest;
@@ -41,7 +41,7 @@ use super::upgrade::UpgradedClient;
 
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
-use crate::error::{Allowance, ForwardErrorKind};
+use crate::error::{Allowance, Cause, ForwardErrorKind};
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
 use crate::head::{AddressText, HeaderMutations, HttpHead, headers};
@@ -52,7 +52,7 @@ use crate::progress::{ClientReadTimeout, DataRate, End, after};
 use crate::proxy::ProxyService;
 use crate::response::{ExchangeInfo, LayerAttempts, ResponseSlot};
 use crate::state::Generation;
-use crate::stream::{ByteStream, ReadBuffer, recycled as buffers};
+use crate::stream::{ByteStream, ReadBuffer};
 use crate::transform::{CompiledTransforms, Invalid};
 use crate::upstream::{Http1Connection, Protocols};
 
@@ -200,18 +200,10 @@ impl Downstream for ServiceDownstream {
         edits: Option<&HeaderMutations>,
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid> {
-        let mut out = buffers::take(buffers::HEAD);
         let remote = head.connection().remote;
         let remote = remote.map(|remote| AddressText::new(remote.ip()));
-        let edited;
         let request = TypedRequest {
-            head: match edits {
-                None => head,
-                Some(edits) => {
-                    edited = head.with_edits(edits);
-                    &edited
-                }
-            },
+            head,
             route: route.route,
             plan: route.plan,
             framing: self.framing,
@@ -219,12 +211,7 @@ impl Downstream for ServiceDownstream {
                 .as_ref()
                 .and_then(|remote| FieldValue::new(remote.as_bytes())),
         };
-        let destination = &route.cluster.destinations()[picked.index.0 as usize];
-        request.write(destination, &mut out)?;
-        if route.method == Method::Trace {
-            // The response repeats the request, and scripts may read it (RFC 9110 section 9.3.8).
-            remove_lines(&mut out, &["authorization", "cookie"]);
-        }
+        let mut out = request.written(edits, route.picked(picked))?;
         if let Some(switch) = &self.switch {
             switch.handshake.ask(&mut out);
         }
@@ -312,7 +299,7 @@ impl Downstream for ServiceDownstream {
         _: &mut Context<'_>,
         _: &mut ServiceDownload,
         _: bool,
-    ) -> Poll<()> {
+    ) -> Poll<Cause> {
         Poll::Pending
     }
 
@@ -432,17 +419,9 @@ impl Downstream for ServiceDownstream {
             head.headers_mut().remove(CONTENT_LENGTH);
         }
         let rules = trailer_rules(self.method, status, route.plan);
-        let incoming = match whole {
-            Some(_) => Incoming::whole(response, text.slice(response.head_length()..), rules),
-            None => {
-                let mut incoming = Incoming::behind(response, table, rules, connection);
-                // The client can still get an error for a body that is malformed from its start.
-                if let Poll::Ready(Err(())) = incoming.poll_read(connection, cx) {
-                    return Err(ResponseFailure::BrokenBody(status));
-                }
-                incoming
-            }
-        };
+        let content = whole.map(|_| text.slice(response.head_length()..));
+        let response_of = (response, status);
+        let incoming = Incoming::begin(response_of, content, table, rules, connection, cx)?;
         let length = match response.framing() {
             Framing::Length(length) => Some(length),
             _ => None,
@@ -472,9 +451,7 @@ impl Downstream for ServiceDownstream {
             let Some(incoming) = &mut download.begun else {
                 return Poll::Ready(Ok(()));
             };
-            if ready!(incoming.poll_read(connection, cx)).is_err() {
-                return Poll::Ready(Err(ResponseFailure::Destination("its body broke off")));
-            }
+            ready!(incoming.poll_read(connection, cx))?;
             *has_news = true;
         }
     }
@@ -503,14 +480,14 @@ impl Downstream for ServiceDownstream {
         text: Bytes,
         _: bool,
         _: Option<ClientReadTimeout>,
-    ) -> Option<SentReply> {
+    ) -> Result<SentReply, Cause> {
         let sent = text.len() as u64;
         let slot = &self.record.slot;
         slot.put_head(Response::from_parts(head, ()), Some(sent));
         if !text.is_empty() {
             slot.put_data(text);
         }
-        Some(SentReply { sent, keep: true })
+        Ok(SentReply { sent, keep: true })
     }
 
     fn flows() -> &'static LocalKey<Flows<Self>> {

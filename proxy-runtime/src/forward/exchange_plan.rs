@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use http::request::Parts;
-use http::{Method as HttpMethod, StatusCode};
 use proxy_model::RequestHead;
 use proxy_model::compiled::{ClusterIndex, RouteIndex};
 use tokio::time::Instant;
@@ -19,7 +18,7 @@ use super::handshake::Handshake;
 use super::switch::SwitchRequest;
 use super::upgrade::Upgrade;
 use super::{plan, typed};
-use crate::error::{ForwardError, ForwardErrorKind};
+use crate::error::ForwardError;
 use crate::exchange::body_limit;
 use crate::head::HttpHead;
 use crate::http1::{ClassSet, Framing, Method};
@@ -42,7 +41,6 @@ pub(super) struct RequestOrigin {
 }
 
 /// The reason why the exchange does not forward a request.
-#[derive(Default)]
 pub(super) struct Rejected {
     /// The cluster that the request would have gone to, if one was found.
     pub(super) cluster: Option<ClusterIndex>,
@@ -86,23 +84,22 @@ impl ExchangePlan {
     ) -> Result<Self, Rejected> {
         let snapshot = generation.snapshot();
         let (route, state) = (snapshot.route_at(index), generation.route(index));
-        if route.target().is_reply() {
-            return Err(Rejected::default());
-        }
         let shared = service.shared();
+        let limit = body_limit(shared.max_request_body(), route);
+        if route.target().is_reply() {
+            let error = plan::check_length(head, limit).err();
+            return Err(Rejected {
+                cluster: None,
+                error,
+            });
+        }
         let place = (&**snapshot, assigned);
         let cluster = plan::find_cluster(route, state, place, head, shared.random())
             .map_err(|error| Rejected::new(error, None))?;
-        let limit = body_limit(shared.max_request_body(), route);
         let wish = upgrade.as_deref().map(Upgrade::wish);
         let kind = plan::validate(head, wish, limit, is_empty);
         let kind = kind.map_err(|error| Rejected::new(error, Some(cluster)))?;
-        // Only OPTIONS may ask for no resource in particular (RFC 9112 section 3.2.4).
-        if head.path() == "*" && *head.method_value() != HttpMethod::OPTIONS {
-            let kind = ForwardErrorKind::RequestRejected;
-            let error = ForwardError::new(kind, StatusCode::BAD_REQUEST);
-            return Err(Rejected::new(error, Some(cluster)));
-        }
+        plan::check_target(head).map_err(|error| Rejected::new(error, Some(cluster)))?;
         let mut switch = None;
         if let Some(upgrade) = upgrade {
             let upstream = snapshot.cluster_at(cluster).upstream();

@@ -4,7 +4,7 @@ use http::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use http::{HeaderMap, Response, StatusCode};
 use proxy_model::compiled::Upstream;
 
-use super::exchange::resolved_route::remove_lines;
+use super::head_lines::remove_lines;
 use super::upgrade::Wish;
 use super::websocket::{self, Challenge};
 use crate::error::{ForwardError, ForwardErrorKind};

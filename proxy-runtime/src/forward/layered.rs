@@ -11,8 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tracing::debug;
 
 use super::exchange_plan::ExchangePlan;
-use super::filtering::AppliedFilters;
-use super::pipeline::{Routed, finish};
+use super::pipeline::{self, Routed};
 use super::plan;
 use super::response as answer;
 use super::service::ResponseFuture;
@@ -20,8 +19,9 @@ use super::upgrade::Upgrade;
 use crate::BoxError;
 use crate::error::{Cause, ForwardError, ForwardErrorKind};
 use crate::exchange::body_limit;
+use crate::filter::ReplyCause;
 use crate::forward::RouteContext;
-use crate::head::{ErrorForm, HttpHead, put_in_place};
+use crate::head::{ErrorForm, HttpHead, ResponseNotes, put_in_place};
 use crate::layer::{ProxyRequestBody, RouteFuture, RouteService};
 use crate::observe::targets;
 use crate::progress::{End, Stage, after};
@@ -29,7 +29,6 @@ use crate::response::ExchangeInfo;
 use crate::response::ExchangeRecorder;
 use crate::response::OpenRecorder;
 use crate::response::ProxyBody;
-use crate::transform::apply_to_own_response;
 
 /// Whether the layers of a route are to be asked at all.
 ///
@@ -138,7 +137,8 @@ impl Layered {
         let told = response.extensions().get::<ExchangeInfo>();
         let error = told.and_then(|info| info.error);
         if told.is_none() {
-            recorder.replied(Cause::of_reply(response.status()));
+            let said = response.extensions().get::<ReplyCause>();
+            recorder.replied(Cause::of_reply(response.status(), said.map(|said| said.0)));
         }
         if error.is_some() {
             recorder.failed_in_attempt();
@@ -183,13 +183,12 @@ fn fail(
     error: &ForwardError,
     recorder: OpenRecorder,
 ) -> Response<ProxyBody> {
-    let route = context.route();
-    let kind = error.kind().as_str();
-    let reason = error as &dyn std::error::Error;
-    debug!(target: targets::REQUEST, route = %route.id(), error = kind, reason, "the request failed");
-    let mut response = answer::own_to(error, context.form());
-    apply_to_own_response(route.transforms(), error.status(), response.headers_mut());
-    finish(response, recorder, Some(error))
+    pipeline::fail(
+        (context.route(), context.form()),
+        error,
+        ResponseNotes::default(),
+        recorder,
+    )
 }
 
 /// What an error of a layer means.
@@ -264,7 +263,7 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
                 head: &head,
                 form: context.form(),
             };
-            routed.reject(rejected, &mut AppliedFilters::default(), recorder)
+            routed.reject(rejected, ResponseNotes::default(), recorder)
         }),
     }
 }

@@ -42,20 +42,22 @@
 //! where it asks for none, by the activity timeout.
 
 mod body_frames;
+mod body_kind;
 mod downstream;
 pub(crate) mod exchange;
 mod exchange_plan;
 pub(crate) mod filtering;
 mod handshake;
+mod head_lines;
 mod layered;
 mod pipeline;
 pub(crate) mod plan;
 pub(crate) mod recycled;
 mod reply;
-mod request;
 pub(crate) mod response;
 mod route_context;
 mod same_name;
+mod sent_request;
 mod service;
 mod service_download;
 mod switch;
@@ -65,12 +67,13 @@ pub(crate) mod typed;
 mod upgrade;
 mod websocket;
 
+pub(crate) use self::body_kind::BodyKind;
+#[cfg(any(test, all(feature = "http2", feature = "server")))]
+pub(crate) use self::body_kind::body_kind_of;
 pub(crate) use self::layered::rest_of_route;
-pub(crate) use self::plan::{check_head, check_path};
+pub(crate) use self::plan::{check_body, check_head, check_length, check_path};
 pub(crate) use self::reply::reply;
-#[cfg(all(feature = "http2", feature = "server"))]
-pub(crate) use self::request::body_kind_of;
-pub(crate) use self::request::{BodyKind, OutgoingHead};
 pub use self::route_context::RouteContext;
+pub(crate) use self::sent_request::sent_request;
 pub use self::service::ResponseFuture;
 pub use crate::response::{BodyEnd, BodyError, ExchangeInfo};

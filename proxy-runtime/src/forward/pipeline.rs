@@ -9,7 +9,7 @@ use proxy_model::compiled::{Route, RouteIndex};
 use tracing::debug;
 
 use super::exchange_plan::{ExchangePlan, Rejected, RequestOrigin};
-use super::filtering::AppliedFilters;
+use super::filtering::shown_response;
 use super::layered::{Layered, validate};
 use super::plan::{self, Unrouted};
 use super::recycled::{self, Kind};
@@ -18,10 +18,11 @@ use super::response as answer;
 use super::service::ResponseFuture;
 use super::upgrade::Upgrade;
 use crate::BoxError;
+use crate::connection::ConnectionInfo;
 use crate::error::{Cause, ForwardError};
 use crate::extensions::RouteExtensions;
 use crate::forward::RouteContext;
-use crate::head::{ErrorForm, HeaderMutations, HttpHead, put_in_place};
+use crate::head::{ErrorForm, HeaderMutations, HttpHead, ResponseNotes, put_in_place};
 use crate::layer::ProxyRequestBody;
 use crate::observe::targets;
 use crate::policy::{self, RoutePolicies};
@@ -35,6 +36,22 @@ use crate::state::{Generation, RouteState};
 
 /// Forwards one request. Whatever goes wrong becomes a response.
 pub(super) fn forward<B>(
+    service: &ProxyService,
+    request: Request<B>,
+    found: Option<FoundRoute>,
+) -> ResponseFuture
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let tells_cause = service.shared().cause_header().is_some_and(|header| {
+        let connection = request.extensions().get::<ConnectionInfo>();
+        connection.is_some_and(|connection| header.is_for(*connection))
+    });
+    respond(service, request, found).telling(tells_cause)
+}
+
+fn respond<B>(
     service: &ProxyService,
     request: Request<B>,
     found: Option<FoundRoute>,
@@ -124,7 +141,7 @@ where
         form,
     };
     if routed.policies().is_none() {
-        let response = routed.reject(rejected, &mut AppliedFilters::default(), recorder);
+        let response = routed.reject(rejected, ResponseNotes::default(), recorder);
         recycled::release(Kind::Request, parts.headers, parts.extensions);
         return ResponseFuture::known(response);
     }
@@ -157,31 +174,32 @@ impl<'a> Routed<'a> {
     /// Rejects a request, once the route's policies let it pass.
     async fn respond(&self, rejected: Rejected, mut recorder: OpenRecorder) -> Response<ProxyBody> {
         let route = self.route();
-        let (mut filtering, mut edits) = (AppliedFilters::default(), HeaderMutations::default());
+        let mut edits = HeaderMutations::default();
         let Some(policies) = self.policies() else {
-            return self.reject(rejected, &mut filtering, recorder);
+            return self.reject(rejected, ResponseNotes::default(), recorder);
         };
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
-            return self.fail(&error, &mut filtering, recorder);
+            return fail(
+                (route, self.form),
+                &error,
+                ResponseNotes::default(),
+                recorder,
+            );
         }
         let due = route.timeout().map(|wait| after(recorder.started(), wait));
         let judging = policy::judge_http(policies, route, self.head, &mut edits);
         // Boxed, so that the others have no room for it.
         let judged = Box::pin(within(due, judging)).await;
-        filtering.note(edits.take_notes());
-        let held = edits.take_held();
+        let (notes, held) = (edits.take_notes(), edits.take_held());
         let mut response = match judged {
-            Err(error) => self.fail(&error, &mut filtering, recorder),
+            Err(error) => fail((route, self.form), &error, notes, recorder),
             Ok(Some(reply)) => {
-                recorder.replied(Cause::of_reply(reply.status()));
+                recorder.replied(reply.cause());
                 let response = reply.into_response(self.form).map(ProxyBody::text);
-                finish(
-                    filtering.shown(response, route.transforms()),
-                    recorder,
-                    None,
-                )
+                let response = shown_response(response, None, notes, route.transforms());
+                finish(response, recorder, None)
             }
-            Ok(None) => self.reject(rejected, &mut filtering, recorder),
+            Ok(None) => self.reject(rejected, notes, recorder),
         };
         if !held.is_empty() {
             response.body_mut().on_end(move |_| drop(held));
@@ -194,7 +212,7 @@ impl<'a> Routed<'a> {
     pub(super) fn reject(
         &self,
         rejected: Rejected,
-        filtering: &mut AppliedFilters<'_>,
+        notes: ResponseNotes,
         mut recorder: OpenRecorder,
     ) -> Response<ProxyBody> {
         let Rejected { cluster, error } = rejected;
@@ -203,47 +221,24 @@ impl<'a> Routed<'a> {
             recorder.assigned(id, self.generation.cluster(cluster));
         }
         match error {
-            Some(error) => self.fail(&error, filtering, recorder),
-            None => self.reply(filtering, recorder),
+            Some(error) => fail((self.route(), self.form), &error, notes, recorder),
+            None => self.reply(notes, recorder),
         }
     }
 
     /// Answers a request of a route without a cluster.
-    fn reply(
-        &self,
-        filtering: &mut AppliedFilters<'_>,
-        recorder: OpenRecorder,
-    ) -> Response<ProxyBody> {
+    fn reply(&self, notes: ResponseNotes, recorder: OpenRecorder) -> Response<ProxyBody> {
         let route = self.route();
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
-            return self.fail(&error, filtering, recorder);
+            return fail((route, self.form), &error, notes, recorder);
         }
-        let form = self.form;
-        let unavailable = || answer::own(StatusCode::SERVICE_UNAVAILABLE, None, form);
-        let response = reply(route, self.head, form).unwrap_or_else(unavailable);
-        let response = filtering.shown(response, route.transforms());
+        let response = match reply(route, self.head) {
+            Ok(Some(response)) => response,
+            Ok(None) => answer::own(StatusCode::SERVICE_UNAVAILABLE, None, self.form),
+            Err(error) => return fail((route, self.form), &error, notes, recorder),
+        };
+        let response = shown_response(response, None, notes, route.transforms());
         finish(response, recorder, None)
-    }
-
-    /// The response to a request that failed.
-    fn fail(
-        &self,
-        error: &ForwardError,
-        filtering: &mut AppliedFilters<'_>,
-        recorder: OpenRecorder,
-    ) -> Response<ProxyBody> {
-        self.log(error);
-        let response = answer::own_to(error, self.form);
-        let response = filtering.shown(response, self.route().transforms());
-        finish(response, recorder, Some(error))
-    }
-
-    fn log(&self, error: &ForwardError) {
-        let route = self.route().id();
-        let kind = error.kind().as_str();
-        let reason = error as &dyn std::error::Error;
-        // Clients decide how many requests fail; what makes them fail is told where it changes.
-        debug!(target: targets::REQUEST, %route, error = kind, reason, "the request failed");
     }
 
     fn route(&self) -> &'a Route {
@@ -277,8 +272,24 @@ fn reject(unrouted: &Unrouted, form: ErrorForm, mut recorder: OpenRecorder) -> R
     finish(response, recorder, None)
 }
 
+/// The response to a request of a route that failed. `notes`: what was decided of the response with the request.
+pub(super) fn fail(
+    (route, form): (&Route, ErrorForm),
+    error: &ForwardError,
+    notes: ResponseNotes,
+    recorder: OpenRecorder,
+) -> Response<ProxyBody> {
+    let kind = error.kind().as_str();
+    let reason = error as &dyn std::error::Error;
+    // Clients decide how many requests fail; what makes them fail is told where it changes.
+    debug!(target: targets::REQUEST, route = %route.id(), error = kind, reason, "the request failed");
+    let response = answer::own_to(error, form);
+    let response = shown_response(response, None, notes, route.transforms());
+    finish(response, recorder, Some(error))
+}
+
 /// Has a response tell what became of its request, and count it.
-pub(super) fn finish(
+fn finish(
     mut response: Response<ProxyBody>,
     mut recorder: OpenRecorder,
     error: Option<&ForwardError>,

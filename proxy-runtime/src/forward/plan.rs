@@ -8,8 +8,8 @@ use proxy_model::matching::{Lookup, MethodSet};
 use proxy_model::{RequestHead, Snapshot};
 use tracing::debug;
 
+use super::body_kind::{BodyKind, body_kind_of};
 use super::handshake::Handshake;
-use super::request::{BodyKind, body_kind_of};
 use super::upgrade::Wish;
 use super::websocket;
 use crate::balance::Random;
@@ -167,6 +167,17 @@ pub(super) fn validate(
     valid.map(|()| body_kind).map_err(client_error)
 }
 
+/// Checks the declared length of a request whose body nobody reads.
+///
+/// # Errors
+///
+/// The body is too large.
+pub(crate) fn check_length(head: &HttpHead<'_>, limit: Option<u64>) -> Result<(), ForwardError> {
+    let length = head.headers().get(CONTENT_LENGTH).and_then(parse_length);
+    let valid = Allowance::new(limit).check(length);
+    valid.map_err(client_error)
+}
+
 /// Checks whether a request as its head says may be sent to a destination of a cluster with these settings.
 ///
 /// # Errors
@@ -178,6 +189,22 @@ pub(crate) fn check_head(
     upstream: &Upstream,
     limit: Option<u64>,
 ) -> Result<(), ForwardError> {
+    match check_body(parts, head, limit)? {
+        Some(wish) => Handshake::new(&wish, head.headers(), upstream).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Checks a request before the layers of its route are asked. Returns the protocol that the client asks for.
+///
+/// # Errors
+///
+/// As [`validate`].
+pub(crate) fn check_body(
+    parts: &Parts,
+    head: &HttpHead<'_>,
+    limit: Option<u64>,
+) -> Result<Option<Wish>, ForwardError> {
     let headers = head.headers();
     let length = headers.get(CONTENT_LENGTH).and_then(parse_length);
     let is_empty =
@@ -185,9 +212,21 @@ pub(crate) fn check_head(
     // As in the server: there is no switch where a body is.
     let wish = Wish::of(parts).filter(|_| is_empty);
     validate(head, wish.as_ref(), limit, is_empty)?;
-    match &wish {
-        Some(wish) => Handshake::new(wish, headers, upstream).map(drop),
-        None => Ok(()),
+    Ok(wish)
+}
+
+/// Checks that a request of no resource in particular is OPTIONS (RFC 9112 section 3.2.4).
+///
+/// # Errors
+///
+/// It has another method.
+pub(crate) fn check_target(head: &HttpHead<'_>) -> Result<(), ForwardError> {
+    match head.path() == "*" && *head.method_value() != Method::OPTIONS {
+        true => Err(ForwardError::new(
+            ForwardErrorKind::RequestRejected,
+            StatusCode::BAD_REQUEST,
+        )),
+        false => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -17,7 +17,7 @@ use crate::pooled_future::PooledFuture;
 #[cfg(feature = "server")]
 use crate::proxy::FoundRoute;
 use crate::proxy::ProxyService;
-use crate::response::{Exchange, ProxyBody};
+use crate::response::{CauseHeader, Exchange, ExchangeInfo, ProxyBody};
 
 impl<B> Service<Request<B>> for ProxyService
 where
@@ -55,7 +55,11 @@ impl ProxyService {
 
 /// The response to come. Dropped, it cancels the request at the destination.
 #[must_use = "futures do nothing unless polled"]
-pub struct ResponseFuture(ServiceState);
+pub struct ResponseFuture {
+    state: ServiceState,
+    /// True if the client may see the cause of an error.
+    tells_cause: bool,
+}
 
 enum ServiceState {
     /// Nobody has to be asked. Taken when it is given out.
@@ -68,23 +72,36 @@ enum ServiceState {
 }
 
 impl ResponseFuture {
+    fn of(state: ServiceState) -> Self {
+        Self {
+            state,
+            tells_cause: false,
+        }
+    }
+
+    /// Has an error response tell its cause, if the client may see it.
+    pub(super) fn telling(mut self, tells_cause: bool) -> Self {
+        self.tells_cause = tells_cause;
+        self
+    }
+
     pub(super) fn known(response: Response<ProxyBody>) -> Self {
-        Self(ServiceState::Known(Some(Box::new(response))))
+        Self::of(ServiceState::Known(Some(Box::new(response))))
     }
 
     pub(super) fn layered(response: Layered) -> Self {
-        Self(ServiceState::Layered(response))
+        Self::of(ServiceState::Layered(response))
     }
 
     pub(super) fn exchange(exchange: Exchange) -> Self {
-        Self(ServiceState::Exchange(exchange))
+        Self::of(ServiceState::Exchange(exchange))
     }
 
     pub(super) fn awaited<F>(response: impl FnOnce() -> F) -> Self
     where
         F: Future<Output = Response<ProxyBody>> + Send + 'static,
     {
-        Self(ServiceState::Awaited(PooledFuture::new(response)))
+        Self::of(ServiceState::Awaited(PooledFuture::new(response)))
     }
 }
 
@@ -92,15 +109,21 @@ impl Future for ResponseFuture {
     type Output = Result<Response<ProxyBody>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
+        let mut response = match &mut self.state {
             ServiceState::Known(response) => {
-                let response = response.take().expect("a finished future is not polled");
-                Poll::Ready(Ok(*response))
+                *response.take().expect("a finished future is not polled")
             }
-            ServiceState::Exchange(exchange) => Pin::new(exchange).poll(cx).map(Ok),
-            ServiceState::Awaited(response) => Pin::new(response).poll(cx).map(Ok),
-            ServiceState::Layered(response) => Pin::new(response).poll(cx).map(Ok),
+            ServiceState::Exchange(exchange) => ready!(Pin::new(exchange).poll(cx)),
+            ServiceState::Awaited(response) => ready!(Pin::new(response).poll(cx)),
+            ServiceState::Layered(response) => ready!(Pin::new(response).poll(cx)),
+        };
+        if self.tells_cause {
+            let info = response.extensions().get::<ExchangeInfo>();
+            if let Some(cause) = info.and_then(ExchangeInfo::cause) {
+                CauseHeader::write(cause, response.headers_mut());
+            }
         }
+        Poll::Ready(Ok(response))
     }
 }
 

@@ -10,15 +10,17 @@ use proxy_model::RequestHead;
 use proxy_model::compiled::{Destination, Route};
 
 use crate::forward::BodyKind;
+use crate::forward::head_lines::remove_lines;
 use crate::forward::recycled::{self, Kind};
 use crate::head::{HeaderMutations, HttpHead, headers};
 use crate::http1::{
     ClassSet, FieldClass, FieldValue, Framing, HeadTable, OutgoingTarget, RawResponse,
     StreamRequest, classify, kept_fields, write_stream_request,
 };
+use crate::stream::recycled as buffers;
 use crate::transform::{
     Changed, CompiledTransforms, Host, HostHeaderRule, Invalid, OriginParts, elsewhere, known,
-    mark_host,
+    mark_host, to_ascii,
 };
 
 /// A request's head in `http` types, for destinations of HTTP/1.1.
@@ -74,6 +76,28 @@ pub(crate) fn target<'a>(head: &'a HttpHead<'_>) -> Option<OutgoingTarget<'a>> {
 }
 
 impl TypedRequest<'_> {
+    /// Returns the head for a destination, with the changes of filters.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    #[inline]
+    pub(crate) fn written(
+        &self,
+        edits: Option<&HeaderMutations>,
+        destination: &Destination,
+    ) -> Result<Vec<u8>, Invalid> {
+        let mut out = buffers::take(buffers::HEAD);
+        match edits {
+            None => self.write(destination, &mut out)?,
+            Some(edits) => {
+                let head = &self.head.with_edits(edits);
+                TypedRequest { head, ..*self }.write(destination, &mut out)?;
+            }
+        }
+        Ok(out)
+    }
+
     /// Appends the head for a destination.
     ///
     /// # Errors
@@ -119,13 +143,21 @@ impl TypedRequest<'_> {
             "" => None,
             authority => Some(FieldValue::new(authority.as_bytes()).ok_or(Invalid)?),
         };
+        let ascii;
+        let host_of_client = match head.authority_str() {
+            text if text.is_ascii() => authority,
+            text => {
+                ascii = to_ascii(text);
+                FieldValue::new(ascii.as_bytes())
+            }
+        };
         let own = || {
             let own = destination.host();
             known(own.unwrap_or_else(|| destination.address().authority()))
         };
         let parts = OriginParts {
             remote,
-            authority,
+            authority: host_of_client,
             is_https: head.is_https(),
         };
         let copied = plan.request_copy.copied();
@@ -175,6 +207,10 @@ impl TypedRequest<'_> {
                     last: plan.loop_line(),
                 };
                 write_stream_request(&request, out);
+                if method == "TRACE" {
+                    // The response repeats the request, and scripts may read it (RFC 9110 section 9.3.8).
+                    remove_lines(out, &["authorization", "cookie"]);
+                }
                 if matches!(plan.host, HostHeaderRule::Computed(_)) && named.is_some() {
                     mark_host(&mut out[begin..]);
                 }

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::error::ForwardErrorKind;
+use crate::error::{Dropping, ForwardErrorKind};
 use crate::head::headers;
 #[cfg(feature = "http2")]
 use crate::head::is_websocket_connect;
@@ -164,25 +164,28 @@ impl UpgradedClient {
     ) -> Result<(), ForwardErrorKind> {
         let activity = Activity::new(timeout, Instant::now());
         let mut idle = IdleTimer::default();
+        let mut client = None;
         let carried = async {
-            let client = self
-                .upgraded()
-                .await
-                .ok_or(ForwardErrorKind::UpgradeRequestClient)?;
-            carry(client, connection, flight, &activity).await
+            let upgraded = self.upgraded().await;
+            let upgraded = upgraded.ok_or(ForwardErrorKind::UpgradeRequestClient)?;
+            carry(client.insert(upgraded), connection, flight, &activity).await
         };
-        tokio::select! {
+        let ended = tokio::select! {
             biased;
             carried = carried => carried,
             () = std::future::poll_fn(|cx| idle.poll_expired(cx, &activity)) => {
                 Err(ForwardErrorKind::UpgradeActivityTimeout)
             }
-        }
+        };
+        // With the client's side, the server logs the end of the tunnel.
+        let _dropping = ended.err().map(Dropping::tunnel);
+        drop(client);
+        ended
     }
 }
 
 async fn carry(
-    client: Box<dyn TunnelSide>,
+    client: &mut Box<dyn TunnelSide>,
     connection: &mut Http1Connection,
     flight: &InFlightGuard,
     activity: &Activity,

@@ -38,7 +38,7 @@ impl PoolHarness {
         for _ in 0..connections {
             let mut wanted = harness.wanted();
             wanted.fresh = true;
-            leases.push(harness.service.pool().acquire(wanted).await?);
+            leases.push(harness.service.pool().acquire(wanted, None).await?);
         }
         let now = Instant::now();
         leases.into_iter().for_each(|lease| lease.release(now));

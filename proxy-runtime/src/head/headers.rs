@@ -153,23 +153,6 @@ pub(crate) fn accepts_trailers(headers: &HeaderMap) -> bool {
     has_token(headers, &TE, "trailers")
 }
 
-/// Joins the crumbs into which HTTP/2 may cut `Cookie` (RFC 9113 section 8.2.3).
-pub(crate) fn join_cookies(headers: &mut HeaderMap) {
-    let mut crumbs = headers.get_all(COOKIE).iter();
-    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else {
-        return;
-    };
-    let mut whole = first.as_bytes().to_vec();
-    for crumb in std::iter::once(second).chain(crumbs) {
-        whole.extend_from_slice(b"; ");
-        whole.extend_from_slice(crumb.as_bytes());
-    }
-    if let Ok(mut whole) = HeaderValue::from_bytes(&whole) {
-        whole.set_sensitive(true);
-        headers.insert(COOKIE, whole);
-    }
-}
-
 /// Removes `Content-Length: 0` where there can be no content (RFC 9110 section 8.6): a server that is strict about it
 /// would reject the response.
 pub(crate) fn drop_pointless_length(status: StatusCode, headers: &mut HeaderMap) {
@@ -415,16 +398,6 @@ mod tests {
     #[test]
     fn m20_pseudo_headers_are_no_header_names() {
         assert!(HeaderName::from_bytes(b":authority").is_err());
-    }
-
-    #[test]
-    fn crumbs_become_one_cookie() {
-        let mut headers = map(&[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")]);
-        join_cookies(&mut headers);
-        assert_eq!(lines(&headers), [("cookie".into(), "a=1; b=2; c=3".into())]);
-        let mut one = map(&[("cookie", "a=1; b=2")]);
-        join_cookies(&mut one);
-        assert_eq!(lines(&one), [("cookie".into(), "a=1; b=2".into())]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use http::header::{HOST, HeaderValue};
 use http::request::Parts;
 use http::uri::Scheme;
-use http::{HeaderMap, Method, Uri, Version};
+use http::{HeaderMap, Method, Version};
 use proxy_model::RequestHead;
 
 use crate::connection::ConnectionInfo;
@@ -93,10 +93,6 @@ impl<'a> HttpHead<'a> {
         self.method
     }
 
-    pub(crate) fn uri(&self) -> &'a Uri {
-        &self.parts.uri
-    }
-
     pub(crate) fn is_http2(&self) -> bool {
         self.parts.version >= Version::HTTP_2
     }
@@ -136,18 +132,6 @@ impl<'a> HttpHead<'a> {
     /// Host and port as the client named them; empty when it named none.
     pub(crate) fn authority_str(&self) -> &'a str {
         self.authority
-    }
-
-    /// The same as the value of a header, if the client named any. Where that is how the client said it, it shares
-    /// its memory.
-    pub(crate) fn authority_value(&self) -> Option<HeaderValue> {
-        if self.authority.is_empty() {
-            return None;
-        }
-        match self.parts.headers.get(HOST) {
-            Some(host) if host.as_bytes() == self.authority.as_bytes() => Some(host.clone()),
-            _ => HeaderValue::from_str(self.authority).ok(),
-        }
     }
 }
 
@@ -282,9 +266,6 @@ mod tests {
             let parts = parts(request);
             let head = HttpHead::new(&parts);
             assert_eq!(head.authority(), expected, "{uri} {host:?}");
-            let value = head.authority_value();
-            let value = value.as_ref().map_or("", |value| value.to_str().unwrap());
-            assert_eq!(value, expected, "{uri} {host:?}");
         }
     }
 

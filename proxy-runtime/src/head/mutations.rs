@@ -104,14 +104,6 @@ impl ResponseNotes {
         edits.make_noted(self);
         edits.apply_to(headers);
     }
-
-    /// Adds later changes.
-    pub(crate) fn extend(&mut self, later: Self) {
-        match self.0.is_empty() {
-            true => *self = later,
-            false => self.0.extend(later.0),
-        }
-    }
 }
 
 #[derive(Debug)]

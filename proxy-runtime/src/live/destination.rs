@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::Ineligible;
 use crate::health::{Health, HealthState};
 use crate::observe::Traffic;
-use crate::observe::{DestinationMetrics, GaugeGuard, InFlightGuard};
+use crate::observe::{ConnectTimes, DestinationMetrics, GaugeGuard, InFlightGuard};
 
 /// Identifies a destination for the life of the process. A key is never reused, not even for a
 /// destination that is removed and comes back with the same id and address. Pools file connections
@@ -62,6 +62,8 @@ pub(crate) struct DestinationState {
     health: HealthState,
     drains_since: Mutex<Option<Instant>>,
     metrics: DestinationMetrics,
+    /// Those of the cluster.
+    connect_times: Arc<ConnectTimes>,
     traffic: Traffic,
 }
 
@@ -71,6 +73,7 @@ impl DestinationState {
         cluster: ClusterId,
         id: DestinationId,
         address: Arc<DestinationAddress>,
+        connect_times: Arc<ConnectTimes>,
     ) -> Self {
         Self {
             key: DestinationKey::next(),
@@ -81,6 +84,7 @@ impl DestinationState {
             health: HealthState::default(),
             drains_since: Mutex::default(),
             metrics: DestinationMetrics::default(),
+            connect_times,
             traffic: Traffic::default(),
         }
     }
@@ -114,6 +118,11 @@ impl DestinationState {
     #[inline]
     pub(crate) fn enter(&self) -> InFlightGuard {
         self.metrics.enter()
+    }
+
+    /// The times of opening connections, of all destinations of the cluster.
+    pub(crate) fn connect_times(&self) -> &ConnectTimes {
+        &self.connect_times
     }
 
     /// Counts an open connection until the guard is dropped.

@@ -140,7 +140,7 @@ impl PassiveRule {
                 cluster = %self.cluster,
                 message,
                 left_out,
-                "the passive health policy panicked; the destination's health stays as it was",
+                "the passive health policy panicked; the destination's health stays unchanged",
             );
         }
     }

@@ -160,6 +160,14 @@ impl Default for HistogramCounts {
 }
 
 impl HistogramCounts {
+    /// So many durations of nothing.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn zeros(count: u64) -> Self {
+        let mut zeros = Self::default();
+        zeros.buckets[bucket_of(0)] = count;
+        zeros
+    }
+
     /// Number of durations.
     pub(crate) fn count(&self) -> u64 {
         self.buckets.iter().sum()

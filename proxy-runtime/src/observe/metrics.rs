@@ -11,6 +11,7 @@ use super::histogram::{Histogram, HistogramCounts, Sample};
 use super::labels::Labels;
 use super::per_worker::{OwnLine, PerWorker};
 use super::series::SeriesTable;
+use super::waits::{ConnectTimes, Waits};
 use crate::error::{Cause, ForwardErrorKind};
 #[cfg(feature = "admin")]
 use crate::observe::Chart;
@@ -87,6 +88,10 @@ pub(crate) struct ClusterMetrics {
     pub(crate) errors: ErrorCounters,
     /// Failures that neither a destination nor a client caused.
     pub(crate) failures: RecentFailures,
+    /// Requests that were sent later than they came.
+    pub(crate) waits: Waits,
+    /// Shared with the destinations, which come and go.
+    pub(crate) connect_times: Arc<ConnectTimes>,
     #[cfg(feature = "admin")]
     pub(crate) chart: Chart,
 }

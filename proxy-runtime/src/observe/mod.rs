@@ -21,6 +21,7 @@ mod series;
 )]
 pub(crate) mod targets;
 mod traffic;
+mod waits;
 
 /// The pause between log lines with the same cause that a client can repeat.
 pub(crate) const LOG_PAUSE: std::time::Duration = std::time::Duration::from_secs(10);
@@ -45,3 +46,4 @@ pub(crate) use self::per_worker::{BUSY, OwnLine};
 #[cfg(any(feature = "metrics", all(test, feature = "server")))]
 pub(crate) use self::series::SeriesTable;
 pub(crate) use self::traffic::{SECONDS, Traffic};
+pub(crate) use self::waits::{ConnectPhase, ConnectTimes};

@@ -277,7 +277,7 @@ fn conclude(prober: &Prober, target: &ProbeTarget, findings: &[Finding<'_>]) {
                     policy = check.policy(),
                     destination = %finding.destination.id(),
                     message,
-                    "the health policy panicked; the destination's health stays as it was"
+                    "the health policy panicked; the destination's health stays unchanged"
                 );
                 continue;
             }

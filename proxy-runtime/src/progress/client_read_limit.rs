@@ -15,6 +15,8 @@ pub(crate) struct ClientReadLimit {
     timeout: Duration,
     /// Number of response bytes that may have arrived without being polled.
     behind: u64,
+    /// The time at which a client that has not read all of the response times out.
+    until: Option<Instant>,
 }
 
 /// The limit for local replies and services without one: the default `ActivityTimeout`, 100 s.
@@ -27,7 +29,21 @@ impl Default for ClientReadLimit {
 impl ClientReadLimit {
     /// Creates the limit of a response, of which `behind` bytes may arrive without being polled.
     pub(crate) fn new(timeout: Duration, behind: u64) -> Self {
-        Self { timeout, behind }
+        Self {
+            timeout,
+            behind,
+            until: None,
+        }
+    }
+
+    /// The same limit for a response that must have ended at this time.
+    pub(crate) fn with_end(self, until: Option<Instant>) -> Self {
+        Self { until, ..self }
+    }
+
+    /// Returns the time at which a client that has not read all of the response times out.
+    pub(crate) fn until(&self) -> Option<Instant> {
+        self.until
     }
 
     /// Number of response bytes that may have arrived without being polled.

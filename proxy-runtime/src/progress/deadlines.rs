@@ -31,10 +31,14 @@ impl Deadlines {
     #[inline]
     pub(crate) fn due(&self, last: Instant, is_unanswered: bool) -> Instant {
         let idle = after(last, self.activity);
-        match self.head {
-            Some(head) if is_unanswered || self.includes_body => head.min(idle),
-            _ => idle,
-        }
+        self.limit(is_unanswered)
+            .map_or(idle, |limit| limit.min(idle))
+    }
+
+    /// Returns the time at which the exchange times out, whatever its progress.
+    #[inline]
+    pub(crate) fn limit(&self, is_unanswered: bool) -> Option<Instant> {
+        self.head.filter(|_| is_unanswered || self.includes_body)
     }
 
     /// Returns the timeout that has expired by `now`, if any.
@@ -43,8 +47,7 @@ impl Deadlines {
         if after(last, self.activity) <= now {
             return Some(End::Idle);
         }
-        let is_counted = is_unanswered || self.includes_body;
-        let is_late = is_counted && self.head.is_some_and(|head| head <= now);
+        let is_late = self.limit(is_unanswered).is_some_and(|limit| limit <= now);
         is_late.then_some(End::Deadline)
     }
 }

@@ -24,7 +24,7 @@ pub(crate) enum Stage {
 pub(crate) enum End {
     /// There was no progress for the cluster's `ActivityTimeout`.
     Idle,
-    /// The response has not begun by the route's `Timeout`.
+    /// The response has not begun by the route's `Timeout`, or ended if that includes the body.
     Deadline,
     /// The client sends its request more slowly than the minimum rate.
     TooSlow,
@@ -56,7 +56,15 @@ impl End {
                 let kind = Kind::RequestBodyClient.because(Cause::ClientTooSlow);
                 (kind, StatusCode::REQUEST_TIMEOUT)
             }
+            (Self::Deadline, Stage::Client) if !is_unanswered => {
+                let kind = Kind::RequestBodyClient.because(Cause::ClientTooSlow);
+                (kind, StatusCode::REQUEST_TIMEOUT)
+            }
             // After the head, only the rest of the response is awaited.
+            (Self::Deadline, _) if !is_unanswered => {
+                let kind = Kind::ResponseBodyDestination.because(Cause::BodyTimeout);
+                (kind, StatusCode::GATEWAY_TIMEOUT)
+            }
             (Self::Idle, _) if !is_unanswered => {
                 let kind = Kind::ResponseBodyDestination.because(Cause::ActivityTimeout);
                 (kind, StatusCode::GATEWAY_TIMEOUT)
@@ -65,7 +73,7 @@ impl End {
                 let kind = Kind::RequestBodyDestination.because(Cause::ActivityTimeout);
                 (kind, StatusCode::GATEWAY_TIMEOUT)
             }
-            (Self::Deadline, Stage::Client) if is_unanswered => {
+            (Self::Deadline, Stage::Client) => {
                 let kind = Kind::RequestTimedOut.because(Cause::ClientTooSlow);
                 (kind, StatusCode::GATEWAY_TIMEOUT)
             }
@@ -136,19 +144,19 @@ mod tests {
                 End::Deadline,
                 Stage::Done,
                 (Kind::RequestTimedOut, 504),
-                Kind::RequestTimedOut,
+                Kind::ResponseBodyDestination,
             ),
             (
                 End::Deadline,
                 Stage::Client,
                 (Kind::RequestTimedOut, 504),
-                Kind::RequestTimedOut,
+                Kind::RequestBodyClient,
             ),
             (
                 End::Deadline,
                 Stage::Destination,
                 (Kind::RequestTimedOut, 504),
-                Kind::RequestTimedOut,
+                Kind::ResponseBodyDestination,
             ),
             (
                 End::TooSlow,
@@ -230,20 +238,20 @@ mod tests {
                 End::Deadline,
                 Stage::Done,
                 Cause::HeaderTimeout,
-                Cause::HeaderTimeout,
+                Cause::BodyTimeout,
             ),
             // A client that withholds its body does not count against the destination.
             (
                 End::Deadline,
                 Stage::Client,
                 Cause::ClientTooSlow,
-                Cause::HeaderTimeout,
+                Cause::ClientTooSlow,
             ),
             (
                 End::Deadline,
                 Stage::Destination,
                 Cause::HeaderTimeout,
-                Cause::HeaderTimeout,
+                Cause::BodyTimeout,
             ),
             (
                 End::TooSlow,

@@ -14,11 +14,12 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 
 use prometheus_client::registry::{Registry, Unit};
-use proxy_model::compiled::Cluster;
+use proxy_model::compiled::{Cluster, RouteTarget};
 
+use crate::cluster::ClusterState;
 use crate::health::Health;
 use crate::live::DestinationState;
-use crate::observe::{HistogramCounts, Labels, SeriesTable};
+use crate::observe::{ConnectPhase, HistogramCounts, Labels, SeriesTable};
 use crate::proxy::{Proxy, Shared};
 use crate::state::Generation;
 
@@ -32,7 +33,11 @@ type Label<'a> = (&'static str, &'a str);
 /// | metric | type | labels |
 /// |---|---|---|
 /// | `http_server_request_duration_seconds` | histogram | `http_route`, and those of HTTP below |
+/// | `proxy_route_fixed_response` | gauge | `http_route`, `http_response_status_code` |
 /// | `http_client_request_duration_seconds` | histogram | `cluster`, and those of HTTP below |
+/// | `proxy_added_duration_seconds` | histogram | `cluster` |
+/// | `proxy_first_byte_duration_seconds` | histogram | `cluster` |
+/// | `proxy_connect_duration_seconds` | histogram | `cluster`, `phase` |
 /// | `http_server_active_requests` | gauge | |
 /// | `proxy_errors_total` | counter | `cluster`, `error_type` |
 /// | `proxy_failures_total` | counter | `cluster`, `cause`, `side` |
@@ -114,6 +119,9 @@ impl Collector for ProxyCollector {
         };
         page.proxy()?;
         page.durations()?;
+        page.waits()?;
+        page.connect_times()?;
+        page.fixed_responses()?;
         page.errors()?;
         page.policies()?;
         page.clusters()?;
@@ -195,6 +203,82 @@ impl Page<'_, '_> {
         for (cluster, state) in generation.clusters() {
             let label = ("cluster", cluster.id().as_str());
             durations(&mut family, label, &state.live().metrics().requests)?;
+        }
+        Ok(())
+    }
+
+    fn waits(&mut self) -> fmt::Result {
+        let generation = self.generation;
+        let of_all = |state: &ClusterState| {
+            let metrics = state.live().metrics();
+            metrics.waits.of_all(&metrics.requests)
+        };
+        let mut family = self.encoder.encode_descriptor(
+            "proxy_added_duration",
+            "From the head of the request until a connection to its destination was ready.",
+            Some(&Unit::Seconds),
+            MetricType::Histogram,
+        )?;
+        for (cluster, state) in generation.clusters() {
+            if let Some((added, _)) = of_all(state) {
+                histogram(&mut family, &[("cluster", cluster.id().as_str())], &added)?;
+            }
+        }
+        let mut family = self.encoder.encode_descriptor(
+            "proxy_first_byte_duration",
+            "From the head of the request to the head of the destination's response.",
+            Some(&Unit::Seconds),
+            MetricType::Histogram,
+        )?;
+        for (cluster, state) in generation.clusters() {
+            if let Some((_, first_byte)) = of_all(state) {
+                histogram(
+                    &mut family,
+                    &[("cluster", cluster.id().as_str())],
+                    &first_byte,
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn connect_times(&mut self) -> fmt::Result {
+        let generation = self.generation;
+        let mut family = self.encoder.encode_descriptor(
+            "proxy_connect_duration",
+            "The phases of opening connections to destinations: name, tcp and tls.",
+            Some(&Unit::Seconds),
+            MetricType::Histogram,
+        )?;
+        for (cluster, state) in generation.clusters() {
+            let times = &state.live().metrics().connect_times;
+            for phase in ConnectPhase::ALL {
+                let labels = [
+                    ("cluster", cluster.id().as_str()),
+                    ("phase", phase.as_str()),
+                ];
+                if let Some(counts) = times.counts(phase) {
+                    histogram(&mut family, &labels, &counts)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fixed_responses(&mut self) -> fmt::Result {
+        let generation = self.generation;
+        let help = "1 for a route that answers its requests with a fixed response, by its status.";
+        let mut family = self.family("proxy_route_fixed_response", help, MetricType::Gauge)?;
+        for route in generation.snapshot().routes() {
+            let RouteTarget::Respond(fixed) = route.target() else {
+                continue;
+            };
+            let status = fixed.status();
+            let labels = [
+                ("http_route", route.id().as_str()),
+                ("http_response_status_code", status.as_str()),
+            ];
+            gauge(&mut family, &labels, &1)?;
         }
         Ok(())
     }
@@ -324,14 +408,7 @@ impl Page<'_, '_> {
             let Some(counts) = destination.metrics().latency() else {
                 return Ok(());
             };
-            family
-                .encode_family(&labels)?
-                .encode_histogram::<NoLabelSet>(
-                    counts.sum().as_secs_f64(),
-                    counts.count(),
-                    &counts.exposed(),
-                    None,
-                )
+            histogram(&mut family, &labels, &counts)
         })
     }
 
@@ -470,10 +547,18 @@ fn duration(
             status.as_deref().unwrap_or(OTHER),
         ),
     ];
+    histogram(family, &labels, counts)
+}
+
+fn histogram(
+    family: &mut MetricEncoder<'_>,
+    labels: &impl EncodeLabelSet,
+    counts: &HistogramCounts,
+) -> fmt::Result {
     let buckets = counts.exposed();
     let sum = counts.sum().as_secs_f64();
     family
-        .encode_family(&labels)?
+        .encode_family(labels)?
         .encode_histogram::<NoLabelSet>(sum, counts.count(), &buckets, None)
 }
 

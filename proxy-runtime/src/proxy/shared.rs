@@ -20,6 +20,7 @@ use crate::head::ErrorForm;
 use crate::health::HealthPolicies;
 use crate::observe::{ProxyMetrics, targets};
 use crate::policy::PolicySource;
+use crate::response::CauseHeader;
 use crate::state::{Generation, Registered};
 use crate::support::unsupported_by;
 use crate::trace::Tracer;
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     context: Arc<PickContext>,
     max_request_body: Option<u64>,
     negotiates_errors: bool,
+    cause_header: Option<Arc<CauseHeader>>,
     tracer: Option<Arc<dyn Tracer>>,
     metrics: Arc<ProxyMetrics>,
     upstreams: Arc<Upstreams>,
@@ -64,6 +66,7 @@ pub(crate) struct Settings {
     pub(crate) max_request_body: Option<u64>,
     /// True if errors have the form that the client prefers.
     pub(crate) negotiates_errors: bool,
+    pub(crate) cause_header: Option<Arc<CauseHeader>>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
     /// True if the detection of loops is disabled.
     pub(crate) is_unguarded: bool,
@@ -100,6 +103,7 @@ impl Shared {
             upstreams: Upstreams::new(settings.upstream, unreachable),
             max_request_body: settings.max_request_body,
             negotiates_errors: settings.negotiates_errors,
+            cause_header: settings.cause_header,
             tracer: settings.tracer,
             speaks_tls,
             #[cfg(feature = "affinity-keys")]
@@ -285,6 +289,11 @@ impl Shared {
     /// Maximum size of a request body, in bytes, for routes that set none.
     pub(crate) fn max_request_body(&self) -> Option<u64> {
         self.max_request_body
+    }
+
+    /// The clients that get the cause of an error, if there are any.
+    pub(crate) fn cause_header(&self) -> Option<&Arc<CauseHeader>> {
+        self.cause_header.as_ref()
     }
 
     /// The tracer of requests and health checks, if there is one.

@@ -10,7 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 
 use crate::BoxError;
-use crate::error::{ForwardError, ForwardErrorKind};
+use crate::error::{Cause, ForwardError, ForwardErrorKind};
 use crate::response::ExchangeBody;
 use crate::response::OpenRecorder;
 
@@ -217,8 +217,10 @@ impl Drop for ProxyBody {
         let error = match self.source {
             BodySource::Failed(kind) => Some(kind),
             BodySource::Exchange(ref body) if body.is_whole() => None,
+            // A text is there as a whole. Nobody asks for that of a response to HEAD.
+            BodySource::Text(_) => None,
             _ if self.is_end_stream() => None,
-            _ => Some(ForwardErrorKind::ResponseBodyCanceled),
+            _ => Some(ForwardErrorKind::ResponseBodyCanceled.because(Cause::of_drop())),
         };
         self.end(error);
     }

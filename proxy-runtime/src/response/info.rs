@@ -27,6 +27,10 @@ pub struct ExchangeInfo {
     pub(crate) reply: Option<Cause>,
     /// The time from the pick of the destination to the head of its response.
     pub time_to_head: Option<Duration>,
+    /// The time from the head of the request to a connection for it: what the proxy added before it was sent.
+    pub(crate) added: Option<Duration>,
+    /// The time from the head of the request to the head of the destination's response.
+    pub(crate) first_byte: Option<Duration>,
     /// What the server is told of a client that takes nothing.
     pub(crate) read_timeout: Option<ClientReadLimit>,
 }

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod body;
+mod cause_header;
 mod exchange;
 mod info;
 mod open_recorder;
@@ -11,6 +12,7 @@ mod trailer_rules;
 
 pub(crate) use self::attempts::LayerAttempts;
 pub use self::body::{BodyEnd, BodyError, ProxyBody};
+pub(crate) use self::cause_header::CauseHeader;
 pub(crate) use self::exchange::{Exchange, ExchangeBody};
 pub use self::info::ExchangeInfo;
 pub(crate) use self::open_recorder::OpenRecorder;

@@ -222,6 +222,8 @@ impl ExchangeRecorder {
             error,
             reply: self.reply,
             time_to_head: None,
+            added: None,
+            first_byte: None,
             read_timeout: None,
         };
         if let Layers::Attempt { of, .. } = &self.request_metrics.layers {

@@ -22,6 +22,7 @@ use super::metrics::ServerMetrics;
 use super::open_files;
 use super::shared::WorkerShared;
 use super::worker::{self, Command, Socket, WorkerPart, WorkerReport};
+use crate::error::{Cause, Dropping};
 use crate::observe::{ProxyMetrics, WorkerPlace, targets};
 
 /// Makes the server of a worker, on its thread.
@@ -359,7 +360,9 @@ fn start_worker(
                 worker.run(sockets, shared, commands, part).await
             });
             // Dropped before the report, so that all connections have ended when it arrives.
+            let dropping = Dropping::because(Cause::DrainTimeout);
             drop(runtime);
+            drop(dropping);
             // The receiver may be gone.
             let _ = reporter.send(outcome);
         })?;

@@ -306,6 +306,7 @@ fn cluster_state(
                     cluster.id().clone(),
                     destination.id().clone(),
                     Arc::clone(destination.shared_address()),
+                    Arc::clone(&live.metrics().connect_times),
                 ))
             })
         })

@@ -130,12 +130,6 @@ impl RouteState {
     pub(crate) fn rejection(&self) -> Option<RouteRejection> {
         self.rejection
     }
-
-    /// The detection of forwarding loops, if it is enabled.
-    pub(crate) fn loop_guard(&self) -> Option<&LoopGuard> {
-        self.loop_guard.as_deref()
-    }
-
     /// True if this proxy has forwarded the request before. `classes` are the known fields of the
     /// head.
     #[inline]

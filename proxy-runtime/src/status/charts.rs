@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use proxy_model::compiled::Route;
+use proxy_model::compiled::{Route, RouteTarget};
 use proxy_model::{ClusterId, RouteId};
 use serde::Serialize;
 
@@ -22,14 +22,15 @@ const BATCH: usize = 200;
 pub(crate) async fn chart(shared: &Shared) {
     let generation = shared.load_full();
     let mut all = Totals::default();
-    add_series(&shared.metrics().unrouted, &mut all);
+    add_series(&shared.metrics().unrouted, None, &mut all);
     let (mut open, mut seen) = (0, 0);
-    for route in generation.routes() {
-        let metrics = route.metrics();
+    let routes = generation.snapshot().routes().iter();
+    for (route, state) in routes.zip(generation.routes()) {
+        let metrics = state.metrics();
         let requests = metrics.requests();
         let totals = match requests {
             0 => Totals::default(),
-            _ => of_route(metrics),
+            _ => of_route(route, metrics),
         };
         all.add(&totals);
         let is_open = metrics
@@ -154,16 +155,21 @@ fn routes(generation: &Generation) -> impl Iterator<Item = (&RouteId, &RouteStat
     configured.map(Route::id).zip(generation.routes())
 }
 
-fn of_route(metrics: &RouteMetrics) -> Totals {
+/// The requests of a route. Those that got its configured response have not failed.
+fn of_route(route: &Route, metrics: &RouteMetrics) -> Totals {
     let mut totals = Totals::default();
-    add_series(metrics.durations(), &mut totals);
+    let configured = match route.target() {
+        RouteTarget::Respond(fixed) => Some(fixed.status().as_u16()),
+        _ => None,
+    };
+    add_series(metrics.durations(), configured, &mut totals);
     totals
 }
 
 /// The attempts of a cluster: those that were answered, and those that failed before.
 fn of_cluster(metrics: &ClusterMetrics) -> Totals {
     let mut totals = Totals::default();
-    add_series(&metrics.requests, &mut totals);
+    add_series(&metrics.requests, None, &mut totals);
     for (kind, count) in metrics.errors.iter() {
         if kind.side() == Side::Client {
             continue;
@@ -195,11 +201,12 @@ fn is_unanswered(kind: ForwardErrorKind) -> bool {
     .contains(&kind)
 }
 
-fn add_series(series: &SeriesTable, totals: &mut Totals) {
+/// Adds requests. Those with the status `fine` have not failed, whatever it is.
+fn add_series(series: &SeriesTable, fine: Option<u16>, totals: &mut Totals) {
     series.for_each(|labels, counts| {
         let requests = counts.count();
         totals.requests += requests;
-        if labels.is_some_and(|labels| labels.status() >= 500) {
+        if labels.is_some_and(|labels| labels.status() >= 500 && Some(labels.status()) != fine) {
             totals.failures += requests;
         }
         totals.durations.merge(counts);

@@ -25,8 +25,10 @@ pub struct RouteStatus {
     /// Conditions on headers and query parameters in words: `header x-version is canary`. Values
     /// are hidden if the name sounds like a secret.
     pub conditions: Vec<String>,
-    /// The clusters of the route; if empty, requests get 503.
+    /// The clusters of the route. If it has none and does not answer itself, requests get 503.
     pub clusters: Vec<RouteShare>,
+    /// The response of a route that answers its requests itself: `redirect 308` or `fixed response 503`.
+    pub answers: Option<String>,
     /// The part of a request that holds the partition key, if the route has partitions:
     /// `the header x-tenant`.
     pub partition_key: Option<String>,
@@ -65,6 +67,7 @@ impl RouteStatus {
             methods: matches.methods.clone().unwrap_or_default(),
             conditions: conditions(matches),
             clusters: shares(generation, route),
+            answers: answer(route.target()),
             partition_key: match route.target() {
                 RouteTarget::Partitioned(partitions) => Some(partitions.key().to_string()),
                 _ => None,
@@ -73,6 +76,19 @@ impl RouteStatus {
             requests: state.metrics().requests(),
             per_second: state.metrics().traffic().per_second(),
         }
+    }
+}
+
+/// Describes the response of a route that answers its requests itself.
+fn answer(target: &RouteTarget) -> Option<String> {
+    match target {
+        RouteTarget::Redirect(redirect) => Some(format!("redirect {}", redirect.status().as_u16())),
+        RouteTarget::Respond(fixed) => Some(format!("fixed response {}", fixed.status().as_u16())),
+        RouteTarget::None
+        | RouteTarget::Missing(_)
+        | RouteTarget::Cluster(_)
+        | RouteTarget::Weighted(_)
+        | RouteTarget::Partitioned(_) => None,
     }
 }
 

@@ -201,6 +201,15 @@ impl RequestTrace {
         self.end_attempt(Some(kind), Instant::now());
     }
 
+    /// Notes the time from the head of the request to a connection for it.
+    #[cold]
+    pub(crate) fn waited(&mut self, waited: Duration) {
+        if let Some(request) = &mut self.request {
+            let micros = i64::try_from(waited.as_micros()).unwrap_or(i64::MAX);
+            request.set("proxy.added_us", micros);
+        }
+    }
+
     /// Notes the status of a destination's response.
     #[cold]
     pub(crate) fn answered(&mut self, status: StatusCode) {

@@ -21,7 +21,7 @@ use super::trailers::TrailerPlan;
 use crate::connection::ConnectionInfo;
 use crate::head::HeaderMutations;
 use crate::http1::{ClassSet, Copied, FieldClass, FieldName, FieldOperation, FieldValue};
-use crate::transform::{LoopGuard, NoValue, Origin, is_imitation, route_host, route_value};
+use crate::transform::{LoopGuard, NoValue, Origin, route_host, route_value};
 
 /// All changes of heads by a route, as operations on bytes. Made when a configuration is compiled.
 #[derive(Debug)]
@@ -347,6 +347,21 @@ fn request_operation(
         }
         _ => return None,
     })
+}
+
+/// Returns true if a name equals another except for `_` in place of `-`. Many programs treat both as the same.
+fn is_imitation(name: &[u8], of: &HeaderName) -> bool {
+    let plain = |byte: &u8| match byte {
+        b'_' => b'-',
+        byte => byte.to_ascii_lowercase(),
+    };
+    let (name, of) = (name.iter(), of.as_str().as_bytes().iter());
+    name.len() == of.len()
+        && name
+            .clone()
+            .map(u8::to_ascii_lowercase)
+            .ne(of.clone().copied())
+        && name.map(plain).eq(of.map(plain))
 }
 
 fn copy_rule(copy: &HeaderCopy) -> HeaderCopyRule {

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 
-use bytes::Bytes;
 use http::HeaderValue;
 use proxy_model::RequestHead;
 use proxy_model::matching::RequestHost;
@@ -37,25 +36,6 @@ impl<'a> Origin<'a> {
     /// Host and port in ASCII.
     fn host(&self) -> Option<String> {
         (!self.authority.is_empty()).then(|| to_ascii(self.authority))
-    }
-
-    fn host_value(&self) -> Option<HeaderValue> {
-        HeaderValue::from_str(&self.host()?).ok()
-    }
-
-    /// The value of an `X-Forwarded-*` header, if it is known.
-    pub(super) fn part(&self, part: XForwardedPart) -> Option<HeaderValue> {
-        match part {
-            XForwardedPart::For => {
-                // A dual-stack socket reports IPv4 clients as IPv6, which applications do not expect.
-                let ip = self.connection.remote?.ip().to_canonical();
-                address_value(ip)
-            }
-            XForwardedPart::Host => self.host_value(),
-            XForwardedPart::Proto => Some(HeaderValue::from_static(self.proto())),
-            // The proxy serves whole paths: nothing was taken off before it saw the request.
-            XForwardedPart::Prefix => None,
-        }
     }
 
     /// The certificate that the client presented, in base64.
@@ -113,28 +93,6 @@ impl<'a> OriginParts<'a> {
     }
 }
 
-/// An address as a header's value. Those of IPv4, which most requests have, are written digit by digit: a tenth of
-/// the time that `Display` takes.
-fn address_value(ip: IpAddr) -> Option<HeaderValue> {
-    let IpAddr::V4(ip) = ip else {
-        return HeaderValue::from_str(&ip.to_string()).ok();
-    };
-    let mut text = Vec::with_capacity("255.255.255.255".len());
-    for octet in ip.octets() {
-        if !text.is_empty() {
-            text.push(b'.');
-        }
-        if octet >= 100 {
-            text.push(b'0' + octet / 100);
-        }
-        if octet >= 10 {
-            text.push(b'0' + octet / 10 % 10);
-        }
-        text.push(b'0' + octet % 10);
-    }
-    HeaderValue::from_maybe_shared(Bytes::from(text)).ok()
-}
-
 /// A node of `Forwarded` (RFC 7239 section 6). It is quoted if it holds a colon.
 fn node(format: NodeFormat, address: Option<SocketAddr>) -> String {
     let mut node = match (format.name, address) {
@@ -174,7 +132,7 @@ fn obfuscated() -> String {
 }
 
 /// Host and port with the host's labels in ASCII. What is not a name stays as it is.
-fn to_ascii(authority: &str) -> String {
+pub(crate) fn to_ascii(authority: &str) -> String {
     if authority.is_ascii() {
         return authority.to_owned();
     }
@@ -192,16 +150,6 @@ fn to_ascii(authority: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_are_written_as_everywhere() {
-        let mut v4: Vec<_> = (0..=255).map(|octet| [octet, 255 - octet, 0, 1]).collect();
-        v4.push([255; 4]);
-        let v4 = v4.into_iter().map(IpAddr::from);
-        for ip in v4.chain(["::1".parse().unwrap(), "2001:db8::ff".parse().unwrap()]) {
-            assert_eq!(address_value(ip).unwrap(), ip.to_string());
-        }
-    }
 
     #[test]
     fn names_become_ascii_and_ports_stay() {

@@ -45,6 +45,7 @@ impl LoopGuard {
     }
 
     /// The member.
+    #[cfg(test)]
     pub(crate) fn member(&self) -> &HeaderValue {
         &self.member
     }

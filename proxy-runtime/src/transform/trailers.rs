@@ -1,9 +1,10 @@
 //! Changes to the trailers of responses.
 
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 use proxy_model::transform::{HeaderCopy, ResponseTransform, Transforms};
 
-use super::response::{change, copy};
+use super::response::change;
+use crate::head::headers;
 
 /// Changes of response trailers.
 #[derive(Debug)]
@@ -27,5 +28,23 @@ impl TrailerPlan {
     pub(crate) fn apply(&self, status: StatusCode, trailers: &mut HeaderMap) {
         copy(&self.copy, trailers);
         change(&self.changes, status, trailers);
+    }
+}
+
+/// Keeps the fields that may be sent on.
+fn copy(copy: &HeaderCopy, fields: &mut HeaderMap) {
+    match copy {
+        HeaderCopy::All => headers::strip_hop_by_hop(fields),
+        HeaderCopy::None => fields.clear(),
+        HeaderCopy::Only(names) => {
+            // Fields that `Connection` names are not for the client, even if the route lists them.
+            headers::strip_named(fields);
+            let is_unwanted = |name: &&HeaderName| !names.contains(name);
+            let unwanted: Vec<_> = fields.keys().filter(is_unwanted).cloned().collect();
+            for name in unwanted {
+                fields.remove(name);
+            }
+            headers::strip_framing(fields);
+        }
     }
 }

@@ -28,7 +28,7 @@ impl ConnectError {
             #[cfg(feature = "tls")]
             Self::NoHttp2 => Cause::ProtocolUnsupported,
             Self::TimedOut => Cause::ConnectTimeout,
-            Self::Saturated => Cause::ConnectionLimit,
+            Self::Saturated | Self::Queued => Cause::ConnectionLimit,
             Self::Unsupported(_) => Cause::RequestNotBuilt,
         }
     }
@@ -126,6 +126,7 @@ mod tests {
                 Cause::ConnectionRefused,
             ),
             (ConnectError::TimedOut, Cause::ConnectTimeout),
+            (ConnectError::Queued, Cause::ConnectionLimit),
             (ConnectError::Saturated, Cause::ConnectionLimit),
         ] {
             assert_eq!(error.cause(), cause, "{error:?}");

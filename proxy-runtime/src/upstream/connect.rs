@@ -1,5 +1,6 @@
 //! Opens connections to destinations.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use discovery_core::{Unreachable, UnreachableClusters};
 use proxy_model::ClusterId;
 use proxy_model::compiled::{DestinationAddress, Scheme, Upstream, WebProxy};
 use tokio::io::AsyncWriteExt;
+use tokio::time::Instant;
 
 use super::UpstreamOptions;
 use super::error::ConnectError;
@@ -16,7 +18,7 @@ use super::resolve::{Names, Resolver};
 use super::tcp;
 #[cfg(feature = "tls")]
 use super::tls::{TlsClient, server_name};
-use super::transport::{Opened, UpstreamTransport};
+use super::transport::{Opened, Took, UpstreamTransport};
 use super::web_proxy::{self, AbsoluteForm, WebProxyError};
 
 /// Opens connections: name, TCP, forward proxy, TLS. One for the whole proxy.
@@ -92,11 +94,13 @@ impl Connector {
         if let Some(proxy) = upstream.web_proxy(address) {
             return self.open_through(cluster, proxy, address, protocols).await;
         }
+        let begun = Instant::now();
         let addresses = self
             .resolver
             .resolve(cluster, address.host(), address.port())
             .await
             .map_err(ConnectError::Resolve)?;
+        let resolved = Instant::now();
         let failed = |error| ConnectError::Open(Arc::new(error));
         let mut stream = tcp::connect(addresses, self.keep_alive)
             .await
@@ -111,6 +115,7 @@ impl Connector {
             peer,
             http2: protocols == Protocols::Http2,
             absolute: None,
+            took: took(address.host(), begun, resolved),
         })
     }
 
@@ -127,10 +132,12 @@ impl Connector {
             proxy: proxy.to_string(),
             error: Arc::new(error),
         };
+        let begun = Instant::now();
         let addresses = self.resolver.resolve(cluster, proxy.host(), proxy.port());
         let addresses = addresses
             .await
             .map_err(|error| failed(WebProxyError::Resolve(error)))?;
+        let resolved = Instant::now();
         let unconnected = |error| failed(WebProxyError::Connect(Arc::new(error)));
         let stream = tcp::connect(addresses, self.keep_alive).await;
         let mut stream = stream.map_err(unconnected)?;
@@ -146,6 +153,7 @@ impl Connector {
             peer,
             http2,
             absolute: (!is_tunnel).then(|| Box::new(AbsoluteForm::new(proxy, address))),
+            took: took(proxy.host(), begun, resolved),
         })
     }
 
@@ -188,5 +196,15 @@ impl Connector {
         Err(ConnectError::Unsupported(
             "the destination is https, and this build speaks no TLS",
         ))
+    }
+}
+
+/// The times of a connection to `host` that is open now.
+fn took(host: &str, begun: Instant, resolved: Instant) -> Took {
+    let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    Took {
+        name: (!is_address).then(|| resolved - begun),
+        tcp: resolved.elapsed(),
+        tls: None,
     }
 }

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "http2")]
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -18,9 +19,10 @@ use super::http1::Http1Connection;
 use super::http2::Http2Connection;
 use super::lease::Lease;
 use super::opening::{OVERDUE, Opening};
+use super::owner::ConnectionOwner;
 use super::protocol::Protocols;
 use super::queue::{
-    Admission, ConnectAttempt, Grant, IdleConnections, Ongoing, QueueState, WaitingRequest,
+    Admission, ConnectAttempt, Grant, IdleConnections, Ongoing, QueueState, WaitingRequest, queued,
 };
 use super::slot::Slot;
 use super::{ConnectionRequest, UpstreamOptions};
@@ -88,6 +90,8 @@ impl DestinationPool {
     /// Waits for a connection: a pooled one, a new one, or one that another request releases. Has no timeout. With
     /// `since`, only connections made after that time count, and none that has served a request over HTTP/1.1.
     ///
+    /// Sets `is_queued` while it waits since all connections that there may be are in use.
+    ///
     /// Cancel-safe: if dropped, it leaves the queue, and its grant goes to the next request. A connection that others
     /// can share is still opened.
     pub(super) async fn acquire(
@@ -95,6 +99,7 @@ impl DestinationPool {
         connector: &Arc<Connector>,
         wanted: &ConnectionRequest<'_>,
         since: Option<Instant>,
+        is_queued: &AtomicBool,
     ) -> Result<Lease, ConnectError> {
         let opening = self.opening(connector, wanted);
         loop {
@@ -108,7 +113,7 @@ impl DestinationPool {
                         return opened;
                     }
                 }
-                Admission::AwaitGrant(granted) => match granted.await {
+                Admission::AwaitGrant(granted) => match queued(granted, is_queued).await {
                     Ok(Grant::Connection(mut connection)) => {
                         if since.is_none() && is_usable(&mut connection, true) {
                             return Ok(Lease::http1(connection));
@@ -139,20 +144,21 @@ impl DestinationPool {
     }
 
     /// Returns another connection for a request whose connection, acquired at `since`, failed. If connections are
-    /// limited, the new one uses the slot of the failed one, which the request held already.
-    ///
-    /// Cancel-safe.
+    /// limited, the new one uses the slot of the failed one, which the request held already. Cancel-safe.
     pub(super) async fn replace(
         &self,
         connector: &Arc<Connector>,
         wanted: &ConnectionRequest<'_>,
         since: Instant,
-        slot: Option<Slot>,
+        (slot, is_queued): (Option<Slot>, &AtomicBool),
     ) -> Result<Lease, ConnectError> {
         let is_limited = self.max_connections != u32::MAX;
         match slot.filter(|slot| is_limited && slot.is_of(&self.this)) {
             Some(slot) => self.opening(connector, wanted).run(slot).await,
-            None => self.acquire(connector, wanted, Some(since)).await,
+            None => {
+                self.acquire(connector, wanted, Some(since), is_queued)
+                    .await
+            }
         }
     }
 
@@ -169,18 +175,6 @@ impl DestinationPool {
             announced: wanted.announced,
             pool: &self.this,
         }
-    }
-
-    /// Releases a connection after its request.
-    pub(super) fn put(&self, mut connection: Box<Http1Connection>, now: Instant) {
-        // Bytes after the response belong to no request, so the connection must close.
-        if !connection.input.is_empty() || self.destination.is_removed() || self.is_announced {
-            return;
-        }
-        connection.rest(now);
-        // Closing a connection locks this pool again, so it happens after the lock is released.
-        let unwanted = self.keep(&mut self.lock(), connection);
-        drop(unwanted);
     }
 
     /// Gives the connection to the first waiting request, or keeps it idle. Returns it if it is not needed.
@@ -216,23 +210,6 @@ impl DestinationPool {
         }
         state.idle.push(connection);
         None
-    }
-
-    /// Frees a slot after a connection has closed or was not opened.
-    pub(super) fn slot_freed(&self) {
-        let mut state = self.lock();
-        while let Some(waiting) = state.waiting.pop_front() {
-            match waiting
-                .granted
-                .send(Grant::Slot(Slot::new(self.this.clone())))
-            {
-                Ok(()) => return,
-                // To drop it here would come back to this very function.
-                Err(Grant::Slot(unwanted)) => unwanted.disarm(),
-                Err(_) => {}
-            }
-        }
-        state.open -= 1;
     }
 
     /// Closes connections that have been idle for too long, and those that the destination has closed. Returns
@@ -271,19 +248,6 @@ impl DestinationPool {
         state.http2.clear();
         drop(state);
         closed.into_iter().for_each(|connection| connection.close());
-    }
-
-    /// Handles the end of the last request on an HTTP/2 connection. If connections are limited and requests wait,
-    /// idle HTTP/2 connections close to free their slots.
-    #[cfg(feature = "http2")]
-    pub(super) fn http2_idle(&self) {
-        if self.max_connections == u32::MAX {
-            return;
-        }
-        let mut state = self.lock();
-        if !state.waiting.is_empty() {
-            state.http2.retain(|connection| connection.streams() > 0);
-        }
     }
 
     /// Returns true if the runtime of an HTTP/1.1 connection here may have ended. If all were opened on one runtime,
@@ -588,6 +552,46 @@ impl DestinationPool {
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock()
+    }
+}
+
+impl ConnectionOwner for DestinationPool {
+    fn slot_freed(&self) {
+        let mut state = self.lock();
+        while let Some(waiting) = state.waiting.pop_front() {
+            match waiting
+                .granted
+                .send(Grant::Slot(Slot::new(self.this.clone())))
+            {
+                Ok(()) => return,
+                // To drop it here would come back to this very function.
+                Err(Grant::Slot(unwanted)) => unwanted.disarm(),
+                Err(_) => {}
+            }
+        }
+        state.open -= 1;
+    }
+
+    fn put(&self, mut connection: Box<Http1Connection>, now: Instant) {
+        // Bytes after the response belong to no request, so the connection must close.
+        if !connection.input.is_empty() || self.destination.is_removed() || self.is_announced {
+            return;
+        }
+        connection.rest(now);
+        // Closing a connection locks this pool again, so it happens after the lock is released.
+        let unwanted = self.keep(&mut self.lock(), connection);
+        drop(unwanted);
+    }
+
+    #[cfg(feature = "http2")]
+    fn http2_idle(&self) {
+        if self.max_connections == u32::MAX {
+            return;
+        }
+        let mut state = self.lock();
+        if !state.waiting.is_empty() {
+            state.http2.retain(|connection| connection.streams() > 0);
+        }
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) enum ConnectError {
     TimedOut,
     #[error("too many requests wait for a connection")]
     Saturated,
+    #[error("all connections that `MaxConnectionsPerServer` allows were in use for too long")]
+    Queued,
     #[error("{0}")]
     Unsupported(&'static str),
 }
@@ -57,7 +59,7 @@ impl ConnectError {
             Self::TlsSettings(_) => false,
             #[cfg(feature = "http2")]
             Self::Handshake(_) | Self::NoConnect => true,
-            Self::Saturated | Self::Unsupported(_) => false,
+            Self::Saturated | Self::Queued | Self::Unsupported(_) => false,
         }
     }
 }

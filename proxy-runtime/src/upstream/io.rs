@@ -14,9 +14,9 @@ use socket2::SockRef;
 use tokio::io::AsyncReadExt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::destination::DestinationPool;
 #[cfg(feature = "http2")]
 use super::http2::Http2Io;
+use super::owner::ConnectionOwner;
 use super::slot::Slot;
 use super::transport::UpstreamTransport;
 use crate::observe::GaugeGuard;
@@ -53,8 +53,8 @@ impl UpstreamIo {
     }
 
     /// The pool that it counts for.
-    pub(super) fn pool(&self) -> Option<&Weak<DestinationPool>> {
-        self.slot.as_ref().map(Slot::pool)
+    pub(super) fn pool(&self) -> Option<&Weak<dyn ConnectionOwner>> {
+        self.slot.as_ref()?.pool()
     }
 
     /// Returns true for TLS, which accepts bytes before it can send them.

@@ -38,6 +38,7 @@ mod lease;
 mod once;
 mod opening;
 mod options;
+mod owner;
 mod pool;
 pub(crate) mod protocol;
 mod proxy_header;
@@ -54,9 +55,10 @@ mod tunnel;
 mod web_proxy;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use discovery_core::UnreachableClusters;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::cause::is_late_rejection;
 use self::connect::Connector;
@@ -70,6 +72,8 @@ pub(crate) use self::group::RuntimeGroup;
 pub(crate) use self::http1::Http1Body;
 pub(crate) use self::http1::to_map;
 pub(crate) use self::http1::{Early, Http1Connection, MOST_INTERIM, limits as response_limits};
+#[cfg(all(feature = "http2", any(test, feature = "testing")))]
+pub(crate) use self::http2::{response_text, stream_request, upload};
 pub(crate) use self::lease::Lease;
 pub(crate) use self::once::OwnRequest;
 #[cfg(feature = "http2")]
@@ -161,7 +165,7 @@ impl UpstreamPool {
         &self.shared.options
     }
 
-    /// Acquires a connection within [`UpstreamOptions::connect_timeout`].
+    /// Acquires a connection within [`UpstreamOptions::connect_timeout`], and by the time `due`.
     ///
     /// Cancel-safe.
     ///
@@ -171,6 +175,7 @@ impl UpstreamPool {
     pub(crate) async fn acquire(
         &self,
         wanted: ConnectionRequest<'_>,
+        due: Option<Instant>,
     ) -> Result<Lease, ConnectError> {
         let pool = self.of(&wanted);
         let now = Instant::now();
@@ -180,10 +185,27 @@ impl UpstreamPool {
             return Ok(lease);
         }
         let since = wanted.fresh.then_some(now);
-        let acquired = pool.acquire(&self.shared.connector, &wanted, since);
-        timeout(self.shared.options.connect_timeout, acquired)
-            .await
-            .unwrap_or(Err(ConnectError::TimedOut))
+        let is_queued = AtomicBool::new(false);
+        let acquired = pool.acquire(&self.shared.connector, &wanted, since, &is_queued);
+        self.in_time(acquired, due, &is_queued).await
+    }
+
+    /// Waits for `connection`. `is_queued`: true while all connections that there may be are in use.
+    async fn in_time(
+        &self,
+        connection: impl Future<Output = Result<Lease, ConnectError>>,
+        due: Option<Instant>,
+        is_queued: &AtomicBool,
+    ) -> Result<Lease, ConnectError> {
+        let latest = Instant::now().checked_add(self.shared.options.connect_timeout);
+        let Some(latest) = latest.into_iter().chain(due).min() else {
+            return connection.await;
+        };
+        match timeout_at(latest, connection).await {
+            Ok(connected) => connected,
+            Err(_) if is_queued.load(Relaxed) => Err(ConnectError::Queued),
+            Err(_) => Err(ConnectError::TimedOut),
+        }
     }
 
     /// Replaces a failed connection, acquired at `since`, with one that was made later. If connections are limited
@@ -199,13 +221,13 @@ impl UpstreamPool {
         failed: Lease,
         since: Instant,
         wanted: ConnectionRequest<'_>,
+        due: Option<Instant>,
     ) -> Result<Lease, ConnectError> {
         let pool = self.of(&wanted);
         let slot = failed.into_slot();
-        let replaced = pool.replace(&self.shared.connector, &wanted, since, slot);
-        timeout(self.shared.options.connect_timeout, replaced)
-            .await
-            .unwrap_or(Err(ConnectError::TimedOut))
+        let is_queued = AtomicBool::new(false);
+        let replaced = pool.replace(&self.shared.connector, &wanted, since, (slot, &is_queued));
+        self.in_time(replaced, due, &is_queued).await
     }
 
     /// Returns a pooled connection, if there is one.

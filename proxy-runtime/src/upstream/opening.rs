@@ -162,6 +162,7 @@ impl Opening<'_> {
                 self.announced,
             )
             .await?;
+        opened.took.record(self.destination.connect_times());
         let (peer, is_http2, absolute) = (opened.peer, opened.http2, opened.absolute);
         let open = self.destination.connection_opened();
         let io = UpstreamIo::new(opened.transport, open, slot);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 #[cfg(feature = "http2")]
 use std::sync::Arc;
 use std::sync::Weak;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tokio::runtime::{self, Handle};
 use tokio::sync::{oneshot, watch};
@@ -90,6 +91,14 @@ pub(super) enum Grant {
     /// A new HTTP/2 connection exists: search again.
     #[cfg(feature = "http2")]
     LookAgain,
+}
+
+/// Waits for a grant, and notes that meanwhile.
+pub(super) async fn queued<T>(granted: impl Future<Output = T>, is_queued: &AtomicBool) -> T {
+    is_queued.store(true, Relaxed);
+    let granted = granted.await;
+    is_queued.store(false, Relaxed);
+    granted
 }
 
 /// The next step of a request on its way to a connection.

@@ -1,40 +1,43 @@
 //! The right to have one more connection to a destination.
 
+use std::ptr;
 use std::sync::Weak;
 
-use super::destination::DestinationPool;
+use super::owner::ConnectionOwner;
 
 /// The right to have one connection to a destination, taken before it is opened and given back when its socket closes.
 #[derive(Debug)]
 pub(super) struct Slot {
-    /// Weak, since the pool's idle connections hold slots: strong ones would keep the pool alive for ever.
-    pool: Weak<DestinationPool>,
+    /// `None`: it is not given back. Weak, since the pool's idle connections hold slots: strong ones would keep the
+    /// pool alive for ever.
+    pool: Option<Weak<dyn ConnectionOwner>>,
 }
 
 impl Slot {
-    pub(super) fn new(pool: Weak<DestinationPool>) -> Self {
-        Self { pool }
+    pub(super) fn new(pool: Weak<dyn ConnectionOwner>) -> Self {
+        Self { pool: Some(pool) }
     }
 
-    /// The pool to which the slot returns.
-    pub(super) fn pool(&self) -> &Weak<DestinationPool> {
-        &self.pool
+    /// The pool to which the slot returns, if it does.
+    pub(super) fn pool(&self) -> Option<&Weak<dyn ConnectionOwner>> {
+        self.pool.as_ref()
     }
 
     /// Ends it without giving it back: it was never handed on.
     pub(super) fn disarm(mut self) {
-        self.pool = Weak::new();
+        self.pool = None;
     }
 
     /// Returns true if the slot belongs to this pool.
-    pub(super) fn is_of(&self, pool: &Weak<DestinationPool>) -> bool {
-        self.pool.ptr_eq(pool)
+    pub(super) fn is_of<P: ConnectionOwner>(&self, pool: &Weak<P>) -> bool {
+        let own = self.pool.as_ref();
+        own.is_some_and(|own| ptr::addr_eq(own.as_ptr(), pool.as_ptr()))
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if let Some(pool) = self.pool.upgrade() {
+        if let Some(pool) = self.pool.as_ref().and_then(Weak::upgrade) {
             pool.slot_freed();
         }
     }

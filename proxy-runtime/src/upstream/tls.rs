@@ -16,12 +16,13 @@ use rustls::{
 };
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls_platform_verifier::Verifier;
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
 use super::credentials::{Credentials, CredentialsTable, Loaded};
 use super::error::ConnectError;
 use super::protocol::Protocols;
-use super::transport::{Opened, UpstreamTransport};
+use super::transport::{Opened, Took, UpstreamTransport};
 
 const HTTP2: &[u8] = b"h2";
 const HTTP11: &[u8] = b"http/1.1";
@@ -169,6 +170,7 @@ impl TlsClient {
         let failed = |error| ConnectError::Tls(Arc::new(error));
         let name = ServerName::try_from(server_name.to_owned())
             .map_err(|error| failed(std::io::Error::other(error)))?;
+        let begun = Instant::now();
         let stream = TlsConnector::from(config)
             .connect(name, stream)
             .await
@@ -182,6 +184,10 @@ impl TlsClient {
             peer: opened.peer,
             http2,
             absolute: None,
+            took: Took {
+                tls: Some(begun.elapsed()),
+                ..opened.took
+            },
         })
     }
 }

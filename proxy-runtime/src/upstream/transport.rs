@@ -4,11 +4,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::web_proxy::AbsoluteForm;
+use crate::observe::{ConnectPhase, ConnectTimes};
 
 /// Bytes to and from a destination, in the clear or in TLS.
 #[derive(Debug)]
@@ -33,6 +35,32 @@ pub(super) struct Opened {
     pub(super) http2: bool,
     /// The additions to requests for a forward proxy at the other end. Boxed, since few connections have one.
     pub(super) absolute: Option<Box<AbsoluteForm>>,
+    pub(super) took: Took,
+}
+
+/// The times of the phases of opening a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Took {
+    /// `None` for an address.
+    pub(super) name: Option<Duration>,
+    pub(super) tcp: Duration,
+    pub(super) tls: Option<Duration>,
+}
+
+impl Took {
+    /// Passes the times to metrics.
+    pub(super) fn record(self, times: &ConnectTimes) {
+        let phases = [
+            (ConnectPhase::Name, self.name),
+            (ConnectPhase::Tcp, Some(self.tcp)),
+            (ConnectPhase::Tls, self.tls),
+        ];
+        for (phase, took) in phases {
+            if let Some(took) = took {
+                times.record(phase, took);
+            }
+        }
+    }
 }
 
 macro_rules! delegate {

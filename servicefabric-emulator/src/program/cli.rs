@@ -113,7 +113,7 @@ fn speed(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|speed| *speed > 0.0 && *speed <= MAX_SPEED)
-        .ok_or_else(|| format!("a number above 0, and at most {MAX_SPEED}, is wanted"))
+        .ok_or_else(|| format!("must be a number above 0, and at most {MAX_SPEED}"))
 }
 
 /// Parses a host (name or address) and a port. A host that does not exist is noticed when the gateway starts.

@@ -11,7 +11,8 @@ use super::cli::Serve;
 pub(super) fn show(emulator: &Emulator, options: &Serve) -> Result<(), Failure> {
     if emulator.address().ip().is_unspecified() && !secured(options) {
         tracing::warn!(
-            "everybody who reaches this machine may change the cluster, stop nodes and move time: nobody is asked for a certificate or token"
+            "every client that reaches this machine may change the cluster, stop nodes and move \
+             time: no certificate and no token is required"
         );
     }
     let text = text(emulator, options).expect("a string takes all text");

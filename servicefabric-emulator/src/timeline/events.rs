@@ -184,7 +184,7 @@ fn only_type(
     object.wrong(
         problems,
         message,
-        Some(format!("say which with `type`: {}", names.join(", "))),
+        Some(format!("choose one with `type`: {}", names.join(", "))),
     );
     None
 }
@@ -271,7 +271,7 @@ fn package_of<'p>(
     }
     // Without any package, an error was already reported.
     if !packages.is_empty() {
-        let suggestion = format!("say which with `package`: {}", labels(packages).join(", "));
+        let suggestion = format!("choose one with `package`: {}", labels(packages).join(", "));
         let message = format!("there are {} packages", packages.len());
         table.value().wrong(problems, message, Some(suggestion));
     }

@@ -72,7 +72,7 @@ pub(super) fn moment(value: &Value<'_>, problems: &mut ScriptProblems) -> Option
     let span = value.span(problems)?;
     let moment = Timestamp::ZERO.after(span);
     if moment.is_none() {
-        value.wrong(problems, "this moment never comes".to_owned(), None);
+        value.wrong(problems, "this time is never reached".to_owned(), None);
     }
     moment
 }

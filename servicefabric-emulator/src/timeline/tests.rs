@@ -112,7 +112,7 @@ at = 7
             "line 12: package[1].download.fails: expected how many attempts fail, found a text (write a number, or \"always\")",
             "line 13: package[1].process.Cod: the package has no code package `Cod` (did you mean `Code`?)",
             "line 16: event[0].at: a length of time cannot be negative (write seconds, such as 601, or a text, such as \"601s\", \"250ms\", \"10m\" or \"1h\")",
-            "line 17: event[0].place: package `Q` has 2 service types (say which with `type`: T, U)",
+            "line 17: event[0].place: package `Q` has 2 service types (choose one with `type`: T, U)",
             "line 24: event[1].type: package `Q` has no service type `V` (it has T, U)",
             "line 26: event[2]: an event does one thing, this one has `close` and `activate` (write two events with the same `at`)",
             "line 33: event[3].exit: package `Q` has no code package `Kode` (did you mean `Code`?)",
@@ -159,7 +159,7 @@ fn packages_must_be_told_apart() {
     assert_eq!(
         errors(two),
         [
-            "line 3: event[0]: there are 2 packages (say which with `package`: P, Q)",
+            "line 3: event[0]: there are 2 packages (choose one with `package`: P, Q)",
             "line 3: event[1].activate: there is no package `R` (there are P, Q)",
         ]
     );

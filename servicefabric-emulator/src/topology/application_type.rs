@@ -346,7 +346,7 @@ impl ServiceTypeDescription {
             if let Err(error) = check_xml(xml) {
                 problems.add(
                     format!("{at}.extensions.{name}"),
-                    format!("this cannot stand in a service manifest: {error}"),
+                    format!("this is not valid in a service manifest: {error}"),
                     "write elements that are well-formed, without an XML declaration",
                 );
             }

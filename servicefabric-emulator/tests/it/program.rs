@@ -183,7 +183,7 @@ async fn all_addresses_are_shown_as_one_that_can_be_reached() {
     let mut serving = Serving::start(&["--listen", "0.0.0.0:0"]).await;
     assert!(serving.address.ip().is_loopback(), "{}", serving.address);
     // A separate thread writes the log.
-    let warning = "everybody who reaches this machine";
+    let warning = "every client that reaches this machine";
     serving.process.wait_for_output(warning).await;
 }
 

@@ -104,7 +104,7 @@ impl Admin {
 }
 
 impl AdminBuilder {
-    /// Shows what is kept from being served.
+    /// Shows the resources in quarantine.
     #[must_use]
     pub fn quarantine(mut self, quarantine: Arc<dyn Quarantine>) -> Self {
         self.inner.quarantine = Some(quarantine);
@@ -163,7 +163,7 @@ impl Inner {
             format!("no good read yet of {}", waiting.join(", "))
         };
         let kept = match self.server.snapshot() {
-            Some(_) => "; what was served last is served meanwhile",
+            Some(_) => "; the last served resources are served meanwhile",
             None => "",
         };
         AdminResponse::text(format!("not ready: {waiting}{kept}\n"))

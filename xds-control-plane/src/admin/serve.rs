@@ -34,7 +34,7 @@ impl Admin {
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    tracing::warn!(%error, "the admin API cannot accept a connection");
+                    tracing::warn!(target: "xds::server", %error, "the admin API cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }

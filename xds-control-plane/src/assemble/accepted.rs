@@ -213,7 +213,7 @@ impl Accepted {
     }
 }
 
-/// The endpoints that are wanted, for each cluster that has some or of which not all are known.
+/// Returns the new endpoints of each cluster that has some, or whose endpoints are not all known.
 fn wanted_of(wanted: &ServiceResources) -> Vec<Cow<'_, ClusterLoadAssignment>> {
     let assigned: BTreeSet<_> = wanted.assignments.iter().map(|a| &a.cluster_name).collect();
     let unassigned = wanted
@@ -234,7 +234,7 @@ fn wanted_of(wanted: &ServiceResources) -> Vec<Cow<'_, ClusterLoadAssignment>> {
         .collect()
 }
 
-/// Returns the wanted endpoints, and those served already in datacenters without known state.
+/// Returns the new endpoints, plus those served so far in datacenters with unknown state.
 fn completed<'a>(
     wanted: &'a ClusterLoadAssignment,
     served: Option<&Endpoints>,

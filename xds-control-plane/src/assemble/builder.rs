@@ -32,13 +32,13 @@ pub struct ResourceBuilder {
 #[derive(Debug)]
 struct HeldService {
     wanted: Arc<ServiceResources>,
-    /// The problems of the wanted resources.
+    /// The problems of the new resources.
     reasons: Vec<Reason>,
     accepted: Option<Accepted>,
 }
 
 impl HeldService {
-    /// Returns true if the served resources differ from the wanted ones at most in endpoints.
+    /// Returns true if the served and the new resources differ at most in endpoints.
     fn differs_in_endpoints_only(&self, wanted: &ServiceResources) -> bool {
         let before = &self.wanted;
         self.reasons.is_empty()
@@ -76,8 +76,8 @@ impl ResourceBuilder {
         self.assemble_beside(services, |_| false)
     }
 
-    /// Assembles like [`assemble`](Self::assemble), but keeps earlier services that are missing here and of
-    /// which nothing is known according to `is_unknown`.
+    /// Assembles like [`assemble`](Self::assemble), but keeps earlier services that are missing here if
+    /// `is_unknown` returns true for them.
     pub fn assemble_beside(
         &mut self,
         services: &[Arc<ServiceResources>],
@@ -124,8 +124,8 @@ impl ResourceBuilder {
         self.assembled()
     }
 
-    /// Returns the clusters whose endpoints stay although they are no longer wanted: those of a canary
-    /// whose share has gone to its service. They may be removed when all clients have the new shares.
+    /// Returns clusters whose endpoints stay although no source lists them any more: those of a canary whose share
+    /// of the requests has returned to its service. They may be removed when all clients have the new shares.
     #[must_use]
     pub fn lingering(&self) -> BTreeSet<String> {
         let accepted = self

@@ -58,7 +58,8 @@ pub(super) struct ServedResources {
 }
 
 impl<'s> Claims<'s> {
-    /// Reserves what a service held before and claims again. All services do so before the first one claims.
+    /// Reserves the names that a service held before and still claims. All services do so before the first one
+    /// claims new names.
     pub(super) fn reserve(
         &mut self,
         owner: &'s Owner,

@@ -5,7 +5,8 @@ use xds_types::pb::envoy::config::endpoint::v3::{
     ClusterLoadAssignment, LbEndpoint, LocalityLbEndpoints, lb_endpoint::HostIdentifier,
 };
 
-/// The datacenters of which it is not known which endpoints a cluster has there, or whether any.
+/// The datacenters with unknown state: the endpoints that a cluster has there are not known, nor whether it has
+/// any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnknownZones {
     /// The own datacenter, which comes first.

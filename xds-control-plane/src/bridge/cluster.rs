@@ -105,7 +105,7 @@ fn check(cluster: &Cluster, report: &mut Report<'_>) {
         {
             report.differs(
                 "SessionAffinity/FailurePolicy",
-                "Envoy sends requests to another destination when that of the client is gone",
+                "Envoy sends requests to another destination when that of the client is unavailable",
             );
         }
     }

@@ -90,7 +90,8 @@ fn one_of(values: &[String], ignore_case: bool) -> Result<String, Inexpressible>
         return Err(Inexpressible::new(
             "Match/Headers",
             format!(
-                "`{value}` has quotes or separators in it, which Envoy's matchers cannot tell from those of the list"
+                "`{value}` has quotes or separators in it, which Envoy's matchers cannot \
+                 distinguish from those of the list"
             ),
         ));
     }

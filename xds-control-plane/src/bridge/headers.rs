@@ -150,7 +150,7 @@ pub(super) fn request(transforms: &Transforms) -> Result<HeaderEdits, Inexpressi
             RequestTransform::ClientCert(_) => {
                 return Err(Inexpressible::new(
                     KEY,
-                    "Envoy tells of the client's certificate for a whole listener, not for a route",
+                    "Envoy forwards the client's certificate for a whole listener, not for a route",
                 ));
             }
             _ => {

@@ -25,7 +25,7 @@ struct Hosts<'a> {
     https: bool,
 }
 
-/// The virtual hosts for `routes`, of which `written` has Envoy's forms in the same order.
+/// Returns the virtual hosts for `routes`. `written` has Envoy's forms of the routes in the same order.
 pub(super) fn virtual_hosts(
     routes: &[Route],
     written: &[Option<EnvoyRoute>],
@@ -127,7 +127,7 @@ impl<'a> Hosts<'a> {
         found
     }
 
-    /// A host that only `name`, and what is less specific, matches.
+    /// Returns a host that `name` matches, and no more specific name.
     fn sample(&self, name: &str) -> String {
         let Some(suffix) = name.strip_prefix(ANY) else {
             return name.to_owned();

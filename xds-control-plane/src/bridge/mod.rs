@@ -1,12 +1,12 @@
 //! Converts this project's own model to Envoy's resources. The crate `discovery-xds` reads them.
 //!
-//! [`to_envoy`] makes virtual hosts, clusters and endpoints of a [`Snapshot`], so that any provider of
-//! configuration (a Service Fabric or Serf cluster, Consul, a file) drives Envoys. A small difference in
-//! Envoy's behaviour is published with a [warning](DIFFERS). A route or cluster that Envoy cannot implement
-//! is [named](LEFT_OUT) and left out. A route whose criteria Envoy supports, but not its action, answers
-//! 503, so that its requests get to no other route. So does a route behind an authorization policy, by its own name
-//! or by `Fallback`, and a route with an error. If Envoy supports not even the criteria of a route behind a policy,
-//! all paths below its first texts get 503.
+//! [`to_envoy`] makes virtual hosts, clusters and endpoints from a [`Snapshot`], so that any provider of
+//! configuration (a Service Fabric or Serf cluster, Consul, a file) drives Envoys. A small difference in Envoy's
+//! behaviour is published with a [warning](DIFFERS). A route or cluster that Envoy cannot implement is
+//! [named](LEFT_OUT) and left out. A route whose criteria Envoy supports, but not its action, answers 503, so that
+//! its requests get to no other route. So does a route behind an authorization policy, by its own name or by
+//! `Fallback`, and a route with an error. If Envoy supports not even the criteria of a route behind a policy, all
+//! paths below its first texts get 503.
 //!
 //! | in the model | in Envoy |
 //! |---|---|

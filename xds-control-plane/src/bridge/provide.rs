@@ -163,7 +163,7 @@ fn publish(
         .iter()
         .filter(|problem| !told.iter().any(|old| old == *problem))
     {
-        tracing::warn!(target: TARGET, provider = name, %problem, "Envoy does not do all that is asked");
+        tracing::warn!(target: TARGET, provider = name, %problem, "Envoy does not support every setting");
     }
     let shown = problems.iter().take(MOST_PROBLEMS).map(ToString::to_string);
     let shown = shown.collect();

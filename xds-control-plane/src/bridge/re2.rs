@@ -108,7 +108,7 @@ pub(super) fn in_query(text: &str, ignore_case: bool) -> String {
     out
 }
 
-/// The same for those who escape only what has to be: an expression that is an eighth as large.
+/// Returns an expression for clients that escape only the necessary characters. It is an eighth as large.
 pub(super) fn in_query_as_sent(text: &str, ignore_case: bool) -> String {
     let mut out = String::with_capacity(2 * text.len());
     for c in text.chars() {

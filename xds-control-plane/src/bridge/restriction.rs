@@ -51,7 +51,7 @@ pub(super) fn carried(route: &Route) -> RouteConfig {
     }
 }
 
-/// The route without anything but its criteria, so that it answers 503.
+/// Returns the route with its criteria only, so that it answers 503.
 pub(super) fn closed(config: &RouteConfig) -> RouteConfig {
     RouteConfig {
         r#match: config.r#match.clone(),

@@ -14,7 +14,7 @@ const KEY: &str = "Transforms";
 
 /// The combined effect of the transforms.
 enum Change<'t> {
-    /// Perhaps something is taken off, and something is put before.
+    /// An optional removal of a prefix, then an optional new prefix.
     Prefixes {
         off: Option<&'t PathText>,
         before: String,

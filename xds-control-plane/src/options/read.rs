@@ -113,7 +113,7 @@ fn address(reader: &mut ObjectReader<'_, '_>, key: &'static str) -> Option<Socke
             reader,
             key,
             "invalid_address",
-            "is an IP address with a port, such as `0.0.0.0:1701`",
+            "the address must be an IP address with a port, such as `0.0.0.0:1701`",
         );
     }
     address
@@ -123,7 +123,12 @@ fn name(reader: &mut ObjectReader<'_, '_>, key: &'static str) -> Option<Arc<str>
     let text = reader.text(key)?;
     let is_name = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
     if !is_name {
-        report(reader, key, "invalid_name", "is empty or has spaces");
+        report(
+            reader,
+            key,
+            "invalid_name",
+            "the name is empty or has spaces",
+        );
     }
     is_name.then(|| text.into())
 }
@@ -229,7 +234,7 @@ fn registry(section: &mut ObjectReader<'_, '_>, folder: &Path) -> Option<Registr
                     section,
                     "poll",
                     "conflict",
-                    "the registry is either polled or asked with a `wait`",
+                    "the registry is either polled or queried with a `wait`",
                 );
             }
             match url::Url::parse(&url) {
@@ -246,7 +251,7 @@ fn registry(section: &mut ObjectReader<'_, '_>, folder: &Path) -> Option<Registr
                         section,
                         "url",
                         "invalid_url",
-                        "is a URL that begins with http:// or https://",
+                        "the address must be a URL that begins with http:// or https://",
                     );
                     None
                 }

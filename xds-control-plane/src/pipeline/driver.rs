@@ -20,8 +20,7 @@ pub(super) const TARGET: &str = "xds::pipeline";
 /// between two writes.
 const KEEP_GAP: Duration = Duration::from_secs(30);
 
-/// The time for which endpoints that a canary has lost stay, after its share of the requests has gone to
-/// its service.
+/// How long endpoints that a canary has lost stay after its share of the requests has returned to its service.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// The interval at which some services take new settings of all clusters. They are rolled out by share,
@@ -155,7 +154,7 @@ pub(super) async fn drive(
     let (services, failure) = match loaded {
         Ok(Ok(services)) => (services.unwrap_or_default(), None),
         Ok(Err(error)) => {
-            tracing::warn!(target: TARGET, %error, "what was served last cannot be read");
+            tracing::warn!(target: TARGET, %error, "the stored resources cannot be read");
             (Vec::new(), Some(error.to_string().into()))
         }
         Err(_) => return,
@@ -195,7 +194,7 @@ pub(super) async fn drive(
 }
 
 impl Driver {
-    /// Takes what was kept, which is served only if the sources cannot be read: it may be old.
+    /// Loads the stored resources. They may be old, so they are served only if the sources cannot be read.
     fn begin_with(&mut self, services: Vec<ServiceResources>) {
         let Some(work) = self.work.as_mut().filter(|_| !services.is_empty()) else {
             return;
@@ -205,11 +204,12 @@ impl Driver {
         self.fall_back_at = Some(Instant::now() + self.options.persist_after);
     }
 
-    /// Serves what was kept. It counts when its time has come: until then another control plane may know better.
+    /// Serves the stored resources. They count only after a delay, since until then another control plane may have
+    /// newer ones.
     fn fall_back(&mut self) {
         let Some(at) = self.fall_back_at else { return };
         if !self.is_kept {
-            tracing::warn!(target: TARGET, "what was served last is served until all sources have been read");
+            tracing::warn!(target: TARGET, "the stored resources are served until all sources have been read");
             self.is_kept = true;
             self.publish();
         }
@@ -355,7 +355,7 @@ impl Driver {
         }
     }
 
-    /// Writes what is served to disk.
+    /// Stores the served resources on disk.
     fn keep(&mut self) {
         self.keep_at = None;
         if let (Some(file), Some(work)) = (self.kept.clone(), &self.work) {
@@ -368,7 +368,8 @@ impl Driver {
         self.keeping = None;
         let failure = kept.err().map(|error| Arc::from(error.to_string()));
         if let Some(failure) = &failure {
-            tracing::warn!(target: TARGET, failure = &**failure, "what is served cannot be kept for the next time");
+            tracing::warn!(target: TARGET, failure = &**failure, "the served resources cannot be \
+                stored for the next start");
             self.keep_at
                 .get_or_insert_with(|| Instant::now() + KEEP_GAP * 4);
         }

@@ -50,7 +50,7 @@ impl Collector for StatusCollector {
         family(
             &mut encoder,
             "source_problems",
-            "What is wrong with some of what the source says",
+            "Problems with parts of the source's data",
             "source",
             of_source(|source| Some(source.problems.len() as f64)),
         )?;
@@ -71,13 +71,13 @@ impl Collector for StatusCollector {
         family(
             &mut encoder,
             "warnings",
-            "What is served otherwise than was asked for",
+            "Parts that are served in another form than requested",
             "code",
             warnings.collect(),
         )?;
         let quarantined = ConstGauge::new(status.not_as_wanted().len() as f64);
         let name = "quarantined_services";
-        let help = "Services that are not served as they want to be";
+        let help = "Services that are not served as requested";
         quarantined.encode(encoder.encode_descriptor(
             name,
             help,
@@ -85,7 +85,7 @@ impl Collector for StatusCollector {
             quarantined.metric_type(),
         )?)?;
         let is_kept = ConstGauge::new(f64::from(u8::from(status.is_kept)));
-        let help = "Whether what is served was kept from the last time";
+        let help = "1 if the served resources are those stored by the previous process";
         is_kept.encode(encoder.encode_descriptor(
             "serves_kept",
             help,

@@ -141,7 +141,7 @@ impl Pipeline {
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         if tokio::time::timeout(STOP, &mut self.task).await.is_err() {
-            tracing::warn!(target: driver::TARGET, "what is served could not be kept in time");
+            tracing::warn!(target: driver::TARGET, "the served resources could not be stored in time");
         }
     }
 

@@ -114,5 +114,5 @@ fn seconds(text: &str) -> Result<Duration, String> {
         .filter(|seconds| (0.1..=3600.0).contains(seconds));
     seconds
         .map(Duration::from_secs_f64)
-        .ok_or_else(|| "a number of seconds from 0.1 to 3600 is wanted".to_owned())
+        .ok_or_else(|| "must be a number of seconds from 0.1 to 3600".to_owned())
 }

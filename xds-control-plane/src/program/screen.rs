@@ -86,10 +86,10 @@ pub(super) async fn tell(
     loop {
         let now: BTreeSet<_> = lines(&status.borrow_and_update()).collect();
         for line in now.difference(&said) {
-            tracing::warn!("{line}");
+            tracing::warn!(target: "xds::server", "{line}");
         }
         for line in said.difference(&now) {
-            tracing::info!("mended: {line}");
+            tracing::info!(target: "xds::server", "resolved: {line}");
         }
         said = now;
         if let Some(snapshot) = &*snapshots.borrow_and_update() {
@@ -103,6 +103,7 @@ pub(super) async fn tell(
             if config != Some(versions) {
                 config = Some(versions);
                 tracing::info!(
+                    target: "xds::server",
                     clusters = count(ResourceType::Cluster),
                     listeners = count(ResourceType::Listener),
                     routes = %snapshot.resources(ResourceType::Route).version(),

@@ -40,13 +40,14 @@ async fn serve(options: &cli::Serve) -> Result<(), Failure> {
     .with_readiness(pipeline.readiness());
     let address = listener.local_addr().unwrap_or(config.listen);
     if config.tls.is_none() && !address.ip().is_loopback() {
-        tracing::warn!(%address, "xDS is served without TLS: whoever reaches this address is told everything; add `tls` to the configuration");
+        tracing::warn!(target: "xds::server", %address, "xDS is served without TLS: every client that reaches this address \
+            gets all resources; add `tls` to the configuration");
     }
     screen::show(&config, address)?;
     let told = tokio::spawn(screen::tell(pipeline.status(), pipeline.snapshots()));
     let shutdown = async move {
         stop.asked().await;
-        tracing::info!("stopping; again to stop at once");
+        tracing::info!(target: "xds::server", "stopping; again to stop at once");
     };
     let mut registry = Registry::default();
     let handle = server.handle();

@@ -107,7 +107,7 @@ impl AsyncRead for AcceptedConnection {
             return read;
         }
         ready!(opening.until.as_mut().poll(context));
-        let message = "the first request has not come in time";
+        let message = "the first request has not arrived in time";
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Fetched {
 /// The reason why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FetchError {
-    #[error("nothing has been read yet from what is to be served; ask again in a moment")]
+    #[error("no source has been read yet; retry in a moment")]
     NotReady,
     #[error(
         "this is asked for resources of the type {asked}, and has those of the type {has} only"

@@ -31,7 +31,7 @@ pub(crate) struct ConnectionLimits {
     pub(crate) keep_alive: Duration,
 }
 
-/// Makes connections of what was accepted.
+/// Performs the handshake on accepted sockets.
 pub(crate) trait Upgrade: Clone + Send + 'static {
     fn upgrade(self, stream: TcpStream) -> impl Future<Output = io::Result<Transport>> + Send;
 }
@@ -155,7 +155,7 @@ impl<U: Upgrade> Acceptor<U> {
     fn open(&mut self, stream: TcpStream, peer: SocketAddr, of_all: OwnedSemaphorePermit) {
         let Some(of_peer) = self.peers.enter(peer.ip(), self.limits.per_peer) else {
             self.metrics.connection_turned_away();
-            tracing::debug!(%peer, "this address has as many connections as it may have");
+            tracing::debug!(target: "xds::server", %peer, "this address has as many connections as it may have");
             return;
         };
         let place = Place {
@@ -175,11 +175,11 @@ impl<U: Upgrade> Acceptor<U> {
             match upgraded {
                 Ok(Ok(transport)) => Some(AcceptedConnection::new(transport, peer, until, place)),
                 Ok(Err(error)) => {
-                    tracing::info!(%peer, %error, "a client does not agree on TLS");
+                    tracing::info!(target: "xds::server", %peer, %error, "a client does not agree on TLS");
                     None
                 }
                 Err(_) => {
-                    tracing::info!(%peer, "a client takes too long to agree on TLS");
+                    tracing::info!(target: "xds::server", %peer, "a client takes too long to agree on TLS");
                     None
                 }
             }
@@ -187,7 +187,7 @@ impl<U: Upgrade> Acceptor<U> {
     }
 }
 
-/// The next connection for which there is a place. Nothing is lost when it is dropped.
+/// Returns the next connection when the limit allows one. Dropping the future loses no connection.
 async fn arrive(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
@@ -198,7 +198,7 @@ async fn arrive(
         match listener.accept().await {
             Ok((stream, peer)) => return Some((stream, peer, place)),
             Err(error) => {
-                tracing::warn!(%error, "the xDS server cannot accept a connection");
+                tracing::warn!(target: "xds::server", %error, "the xDS server cannot accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

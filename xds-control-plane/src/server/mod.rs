@@ -66,7 +66,7 @@ pub use self::tls::{ServerTls, ServerTlsError};
 use self::wire::Blocks;
 use crate::snapshot::Snapshot;
 
-/// Serves what a channel holds to Envoys and their like.
+/// Serves the content of a channel to Envoys and other xDS clients.
 #[derive(Debug)]
 pub struct XdsServer {
     context: Arc<Context>,
@@ -82,7 +82,7 @@ pub struct ServerHandle {
 
 /// The reason why a server ended.
 #[derive(Debug, thiserror::Error)]
-#[error("the xDS server cannot go on")]
+#[error("the xDS server cannot continue")]
 pub struct ServeError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 impl XdsServer {
@@ -206,7 +206,7 @@ impl XdsServer {
 }
 
 impl ServerHandle {
-    /// Registers what the server counts, with names that begin with `xds_`.
+    /// Registers the server's metrics, with names that begin with `xds_`.
     pub fn register(&self, registry: &mut Registry) {
         self.context.metrics.register(registry);
     }
@@ -274,9 +274,8 @@ async fn news(readiness: Option<&mut watch::Receiver<bool>>) {
     std::future::pending().await
 }
 
-/// Reports by gRPC's health service whether there is something to serve, for the server and for each
-/// service. When the server is asked to stop, it reports that there is nothing, so that balancers use
-/// another server.
+/// Reports by gRPC's health service whether there are resources to serve, for the server and for each service.
+/// During shutdown it reports that there are none, so that balancers use another server.
 async fn report_health(context: &Context, health: &HealthReporter) -> std::convert::Infallible {
     use tonic_health::ServingStatus;
 

@@ -50,7 +50,7 @@ pub struct ServerOptions {
     pub ping_interval: Duration,
     /// The time limit for the response to a ping, after which the connection is closed. Default: 10 s.
     pub ping_timeout: Duration,
-    /// The time limit for connections to end when the server is asked to stop. Default: 5 s.
+    /// The time limit for connections to end during shutdown. Default: 5 s.
     pub drain: Duration,
 }
 

@@ -27,7 +27,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 enum RestError {
     #[error("the body cannot be read, or is longer than {0} bytes")]
     Body(usize),
-    #[error("the body has not come within {BODY_TIMEOUT:?}")]
+    #[error("the body has not arrived within {BODY_TIMEOUT:?}")]
     Slow,
     #[error("the body is no JSON of a DiscoveryRequest: {0}")]
     Json(String),
@@ -75,7 +75,7 @@ async fn answer(context: &Context, resource_type: ResourceType, body: Body) -> H
     }
 }
 
-/// The response as JSON; nothing if it is what the client has.
+/// Returns the response as JSON, or nothing if the client has that version already.
 async fn poll(
     context: &Context,
     resource_type: ResourceType,

@@ -35,7 +35,7 @@ pub struct ServerTls {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerTlsError {
-    /// A file cannot be read, or is not what it has to be.
+    /// A file cannot be read, or has the wrong content.
     #[error("{}: {message}", path.display())]
     File {
         /// The file.
@@ -53,7 +53,7 @@ pub enum ServerTlsError {
         /// The reason.
         error: rustls::Error,
     },
-    /// Clients cannot be trusted by what is in the file.
+    /// The file has no usable authority for client certificates.
     #[error("{}: {message}", path.display())]
     ClientCa {
         /// The file.
@@ -190,10 +190,10 @@ impl FollowedFiles {
         match self.files.config() {
             Ok(config) => {
                 self.configs.send_replace(Arc::new(config));
-                tracing::info!("the certificates of the xDS server were replaced");
+                tracing::info!(target: "xds::server", "the certificates of the xDS server were replaced");
             }
             Err(error) => {
-                tracing::warn!(%error, "the new certificates of the xDS server cannot be used, the old ones stay");
+                tracing::warn!(target: "xds::server", %error, "the new certificates of the xDS server cannot be used, the old ones stay");
             }
         }
         self.seen = now;

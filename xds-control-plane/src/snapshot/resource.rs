@@ -7,7 +7,7 @@ use super::{Subscription, Version};
 /// The encoded message, once for all subscriptions or once for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bodies {
-    /// The same for every subscriber.
+    /// One encoded resource for all subscribers.
     Same(Bytes),
     /// One for each [`Subscription`], since the resource contains the source of the resources that it
     /// refers to.

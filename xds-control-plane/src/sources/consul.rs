@@ -122,17 +122,40 @@ impl CatalogReader {
             return reading.waits(reason);
         }
         let catalog = self.catalog(state);
-        let mut problems: Vec<_> = state.datacenters.iter().flat_map(|datacenter| {
-            let name = &datacenter.datacenter;
-            let failure = datacenter.failure.iter().map(move |why| format!("{name}: {why}"));
-            let held = (datacenter.held > 0).then(|| {
-                format!("{name}: {} instances that are gone are kept until a second look has confirmed it", datacenter.held)
+        let mut problems: Vec<_> =
+            state
+                .datacenters
+                .iter()
+                .flat_map(|datacenter| {
+                    let name = &datacenter.datacenter;
+                    let failure = datacenter
+                        .failure
+                        .iter()
+                        .map(move |why| format!("{name}: {why}"));
+                    let held = (datacenter.held > 0).then(|| {
+                format!("{name}: {} missing instances are kept until a second poll has confirmed \
+                    it", datacenter.held)
             });
-            let hidden = datacenter.is_hidden.then(|| format!("{name}: the token seems to have lost its rights; nothing is believed to be gone"));
-            let incomplete = (!datacenter.is_complete).then(|| format!("{name} was not read yet; what may be there stays as it was"));
-            let unread = datacenter.unread.iter().take(10).map(move |(service, why)| format!("{name}: {service}: {why}"));
-            failure.chain(incomplete).chain(held).chain(hidden).chain(unread)
-        }).collect();
+                    let hidden = datacenter.is_hidden.then(|| {
+                        format!(
+                            "{name}: the token seems to have lost \
+                its rights; nothing is removed"
+                        )
+                    });
+                    let incomplete = (!datacenter.is_complete)
+                        .then(|| format!("{name} was not read yet; its services stay unchanged"));
+                    let unread = datacenter
+                        .unread
+                        .iter()
+                        .take(10)
+                        .map(move |(service, why)| format!("{name}: {service}: {why}"));
+                    failure
+                        .chain(incomplete)
+                        .chain(held)
+                        .chain(hidden)
+                        .chain(unread)
+                })
+                .collect();
         problems.extend(state.failure.iter().map(ToString::to_string));
         let own = state.datacenters.first();
         let is_news = reading.read(catalog, problems);
@@ -343,7 +366,7 @@ pub(super) async fn follow_defaults(
         };
         if is_gone && is_otherwise(&published.borrow()) {
             let doubt = format!(
-                "{shown}: it is gone; that is believed when a second look has confirmed it"
+                "{shown}: it is missing; it is removed when a second poll has confirmed that"
             );
             published.send_if_modified(|reading| reading.failed(doubt));
             sleep(SECOND_LOOK).await;

@@ -58,7 +58,8 @@ pub(super) async fn follow(path: PathBuf, published: watch::Sender<Reading<Stati
         published.send_if_modified(|reading| match read {
             Ok(config) => reading.read(config, Vec::new()),
             Err(failure) => {
-                tracing::warn!(target: super::TARGET, failure, "the static file cannot be used; what was last known good stays");
+                tracing::warn!(target: super::TARGET, failure, "the static file cannot be used; the \
+                    last known good content stays");
                 reading.failed(failure)
             }
         });

@@ -108,7 +108,7 @@ impl<T: PartialEq> Reading<T> {
         is_news
     }
 
-    /// Records the reason for which the source does not count as read yet.
+    /// Records why the source does not count as read yet.
     pub(crate) fn waits(&mut self, reason: impl Into<Arc<str>>) -> bool {
         let reason = reason.into();
         let is_news = self.failure.as_ref() != Some(&reason) || self.has_failed;

@@ -23,7 +23,7 @@ const MOST_PROBLEMS: usize = 10;
 #[derive(Debug, Default)]
 pub(super) struct Live {
     zones: BTreeMap<Arc<str>, BTreeSet<(IpAddr, u16)>>,
-    /// The datacenters of which it is not known whether there are any.
+    /// The datacenters with unknown endpoints.
     unknown: BTreeSet<Arc<str>>,
     /// The problems of instances: a code and a message.
     pub(super) problems: Vec<(&'static str, String)>,

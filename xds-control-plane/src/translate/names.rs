@@ -35,7 +35,7 @@ pub(super) fn with_ports<'d>(
 /// The relation of a domain to those of the registry's services.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// No relation.
+    /// The domain is not one of the registry's services.
     Elsewhere,
     /// A domain that a service of the registry may have later.
     OneOfRegistry,
@@ -64,7 +64,7 @@ pub(super) fn usable_domain(domain: &str) -> Result<String, &'static str> {
     let is_odd = |c: char| c.is_control() || c.is_whitespace();
     match domain {
         "" => Err("is empty"),
-        "*" => Err("would take all requests that nobody else has"),
+        "*" => Err("would take all requests that no other domain matches"),
         _ if domain.len() > LONGEST => Err("has more than 255 bytes"),
         _ if domain.contains(is_odd) => Err("has spaces or control characters"),
         _ if domain.is_ascii() => Ok(domain.to_ascii_lowercase()),

@@ -56,7 +56,7 @@ pub(super) fn owned(services: &[Arc<RegistryService>]) -> Owned {
     owned
 }
 
-/// Itself and its branches that run, each with what it provides.
+/// The service and its running branches, each with the protocols it provides.
 fn targets(service: &RegistryService) -> Vec<Target<'_>> {
     if !service.is_running {
         return Vec::new();

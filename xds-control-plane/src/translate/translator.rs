@@ -88,7 +88,7 @@ pub(super) struct Surroundings {
     pub(super) own: Arc<str>,
 }
 
-/// Translates what the sources know, again and again, and only what has changed.
+/// Translates the state of the sources repeatedly, and only the parts that have changed.
 #[derive(Debug, Default)]
 pub struct Translator {
     options: TranslateOptions,

@@ -79,7 +79,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         ExitCode::SUCCESS
     } else {
         eprintln!(
-            "xtask: these peers could not be had: {}",
+            "xtask: these peers are not available: {}",
             missing.join(", ")
         );
         ExitCode::FAILURE
@@ -129,7 +129,7 @@ fn fetch_as_step(
     consequence: &str,
 ) -> crate::Result<Outcome> {
     let missing = Fetcher::new(directory, false)?.fetch_all(peers);
-    let why = format!("could not be had: {}", missing.join(", "));
+    let why = format!("are not available: {}", missing.join(", "));
     Ok(if missing.is_empty() {
         Outcome::PASSED
     } else if require {

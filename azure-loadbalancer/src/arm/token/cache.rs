@@ -102,7 +102,9 @@ impl Held {
     fn new(token: &AccessToken, now: Instant) -> Result<Self, TokenError> {
         let mut header =
             HeaderValue::from_str(&format!("Bearer {}", token.text)).map_err(|_| {
-                TokenError::new("what came is no token: it has characters that no header can have")
+                TokenError::new(
+                    "the response has no valid token: it has characters that a header cannot have",
+                )
             })?;
         header.set_sensitive(true);
         let ahead = AHEAD.min(token.lifetime / 2);

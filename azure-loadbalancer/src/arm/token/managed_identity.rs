@@ -14,8 +14,8 @@ use crate::arm::Transport;
 /// The URL of the instance metadata service, which only the machine itself reaches.
 const ENDPOINT: &str = "http://169.254.169.254";
 const API_VERSION: &str = "2018-02-01";
-/// The statuses of the endpoint while it starts or is updated ("Retry guidance" in Azure's documentation of
-/// managed identities).
+/// HTTP statuses that the identity endpoint returns while it starts or is being updated; a retry can succeed
+/// ("Retry guidance" in Azure's documentation of managed identities).
 const WHILE_IT_STARTS: [u16; 2] = [404, 410];
 
 /// The identity of the machine that the program runs on, by the instance metadata service (IMDS).

@@ -97,7 +97,7 @@ impl Taken {
         }
     }
 
-    /// Adds the ports of inbound NAT, which stay whatever the services request.
+    /// Adds the ports of inbound NAT, which services cannot change.
     fn add_inbound_nat(&mut self, balancer: &str, nat: &InboundNat) {
         let properties = &nat.properties;
         let Some(frontend) = name(properties.frontend_ip_configuration.as_ref()) else {

@@ -165,7 +165,7 @@ impl View<'_, '_> {
         deferred.push(Deferred {
             service: Some(subject.key().clone()),
             what: format!(
-                "frontend {} on {} goes once the service is reached on {}",
+                "frontend {} on {} is deleted when the service is reachable on {}",
                 frontend.name, draft.resource.name, placed.balancer
             ),
         });

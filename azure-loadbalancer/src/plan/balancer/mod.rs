@@ -213,4 +213,4 @@ impl Draft<'_> {
 const ADDED: &str = "is added";
 const CHANGED: &str = "is changed";
 const REMOVED: &str = "is removed";
-const SWEPT: &str = "what belongs to no service is removed";
+const SWEPT: &str = "resources of no service are removed";

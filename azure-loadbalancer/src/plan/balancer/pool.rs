@@ -131,7 +131,7 @@ fn without_nodes(
     let why = machines::nobody(world.nodes.len());
     if members == 0 {
         return Some(format!(
-            "{pool} has no member, since {why}: nobody answers for its services"
+            "{pool} has no member, since {why}: no node answers for its services"
         ));
     }
     let until = match world.config.empty_grace {

@@ -162,7 +162,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Counts the parts that stay whatever services request.
+    /// Counts the parts that do not depend on the services in scope.
     fn of_others(
         world: &ClusterState<'_>,
         known: &Known<'_>,

@@ -16,7 +16,7 @@ pub(super) struct Known<'w> {
     shared: HashMap<String, Ports>,
     /// The present and former addresses of services that may change, and of orphans.
     released: HashMap<String, Option<&'w ServiceKey>>,
-    /// True if an unknown address stays.
+    /// True if rules for an unknown address are kept.
     strangers_stay: bool,
     /// The ports that unchanged services use on nodes without a floating address: protocol in lower case, and
     /// port.

@@ -342,7 +342,7 @@ where
             .map_err(|error| KubernetesError::Setup(error.to_string()))
     }
 
-    /// Begins a `GET`, whose body is still to come.
+    /// Sends a `GET` and returns the unread body.
     pub(super) async fn get(&self, url: Url) -> Result<(String, B), KubernetesError> {
         let request = self.request(Method::GET, url, Bytes::new()).await?;
         self.send(request).await
@@ -377,7 +377,7 @@ where
         let said: Value = serde_json::from_slice(&text).unwrap_or_default();
         let message = said["message"]
             .as_str()
-            .unwrap_or("the answer does not say why");
+            .unwrap_or("the response names no reason");
         let message = message
             .chars()
             .filter(|c| !c.is_control())

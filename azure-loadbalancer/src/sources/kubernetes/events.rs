@@ -9,6 +9,7 @@ use crate::execute::Reconciled;
 use crate::plan::ServiceOutcome;
 use crate::service::ServiceKey;
 use crate::sources::readiness::text_of_seconds;
+use crate::text::with_causes;
 
 /// The maximum length of a message in bytes. The API server takes 1,024.
 const LONGEST: usize = 1_000;
@@ -42,7 +43,7 @@ impl Events {
                     self.told.insert(key.clone(), error);
                 }
                 (None, Some(_)) => {
-                    let text = "it has what it asks for";
+                    let text = "its request is met";
                     events.push(event(key, outcome, "Normal", "EnsuredLoadBalancer", text));
                     self.told.remove(key);
                 }
@@ -51,16 +52,6 @@ impl Events {
         }
         events
     }
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(one) = cause {
-        text = format!("{text}: {one}");
-        cause = one.source();
-    }
-    text
 }
 
 fn event(

@@ -206,7 +206,7 @@ where
                     // Logged once for each kind of failure, since attempts are frequent.
                     let text = error.to_string();
                     if told_error.as_ref() != Some(&text) {
-                        tracing::warn!(error = text, "the lease cannot be had; it is tried again");
+                        tracing::warn!(error = text, "the lease cannot be acquired; retrying");
                         told_error = Some(text);
                     }
                 }
@@ -242,7 +242,7 @@ where
                     continue;
                 }
                 Ok(Ok(Attempt::Theirs { holder })) => return LeaseLost::Taken { holder },
-                Ok(Ok(Attempt::Raced)) => "somebody else has written it".clone_into(&mut why),
+                Ok(Ok(Attempt::Raced)) => "another client has written it".clone_into(&mut why),
                 Ok(Err(error)) => {
                     let text = error.to_string();
                     if text != why {

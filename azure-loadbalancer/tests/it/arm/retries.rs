@@ -187,6 +187,6 @@ async fn an_answer_that_does_not_come_is_not_waited_for() {
     assert_eq!(error.kind(), ArmErrorKind::TimedOut);
     assert_eq!(
         error.to_string(),
-        "GET loadBalancers/lb: there was no answer within 60s"
+        "GET loadBalancers/lb: no answer from https://management.azure.com within 60s"
     );
 }

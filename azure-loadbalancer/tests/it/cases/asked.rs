@@ -129,7 +129,7 @@ fn the_annotation_for_an_address_is_that_of_the_specification() {
     for (asked, expected) in [
         (
             at(named("1.2.3.4"), "1.2.3.5"),
-            "spec.loadBalancerIP asks for another address",
+            "spec.loadBalancerIP names another address",
         ),
         (named("2001:db8::1"), "IPv6 is not supported"),
         (named("5.6.7.8"), "no public address in resource group"),

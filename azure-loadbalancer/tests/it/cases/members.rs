@@ -445,7 +445,7 @@ fn a_pool_keeps_its_members_while_no_node_takes_part() {
         };
         let (plan, _) = azure.converge(&at_once, &services, &nodes_now);
         assert_eq!(members(&azure), Vec::<String>::new());
-        assert!(warned(&plan, "nobody answers for its services"));
+        assert!(warned(&plan, "no node answers for its services"));
     }
 }
 

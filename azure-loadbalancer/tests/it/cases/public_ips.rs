@@ -314,7 +314,7 @@ fn an_address_that_others_may_know_stays_until_somebody_says_otherwise() {
     for (asked, why) in [
         (labelled, "has label \"shop\""),
         (seen(&["20.0.0.2"]), "the status of default/a shows it"),
-        (service("a", &[80]), "comes without a status"),
+        (service("a", &[80]), "has no status"),
         (seen(&[]), ""),
         (seen(&["20.0.0.9"]), ""),
     ] {

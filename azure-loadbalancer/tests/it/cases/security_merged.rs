@@ -396,7 +396,7 @@ fn what_belongs_to_nobody_is_a_reason_beside_that_of_services() {
         [
             "default/a: who may connect",
             "default/b: who may connect",
-            "what belongs to no service is removed"
+            "resources of no service are removed"
         ]
     );
 }

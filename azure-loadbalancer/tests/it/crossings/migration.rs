@@ -260,7 +260,7 @@ fn what_would_be_lost_is_an_obstacle() {
         found
             .obstacles
             .iter()
-            .any(|one| one.contains("default/b would not come back")),
+            .any(|one| one.contains("default/b would not be restored")),
         "{:?}",
         found.obstacles
     );

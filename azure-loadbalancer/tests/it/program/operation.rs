@@ -60,11 +60,11 @@ async fn azure_is_reached_through_the_proxy_of_the_environment() {
 async fn nobody_waits_in_silence() {
     // No server listens: the program reports that at once, and continues.
     let mut rejected = peers::spawn(plan("http://127.0.0.1:1"));
-    rejected.wait_for_output("a call is made again").await;
+    rejected.wait_for_output("a call is retried").await;
     // The server accepts and stays silent.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut silent = peers::spawn(plan(&format!("http://{}", listener.local_addr().unwrap())));
-    silent.wait_for_output("there is no answer yet").await;
+    silent.wait_for_output("no answer yet").await;
 }
 
 #[tokio::test]

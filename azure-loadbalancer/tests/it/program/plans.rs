@@ -235,7 +235,7 @@ async fn a_list_without_nodes_empties_no_pool_and_apply_says_so() {
     let shown = fresh.run("apply", &all, &none, &[]).await;
     ended(&shown, 0);
     assert!(
-        shown.stdout.contains("nobody answers for its services"),
+        shown.stdout.contains("no node answers for its services"),
         "{}",
         shown.stdout
     );

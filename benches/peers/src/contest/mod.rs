@@ -133,6 +133,7 @@ impl Field<'_> {
         let setup = Setup {
             directory: &directory,
             ports,
+            http2_origins: false,
             origins: origin.addresses(),
             workers: contestant.workers,
             large_bodies: case.has_large_bodies(),

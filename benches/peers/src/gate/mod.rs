@@ -117,7 +117,7 @@ fn measure(bench: &Bench<'_>, baseline: &Path, renew: bool, on: &Machine) -> Res
         heap_blocks: Some(profile.blocks),
         ..Counts::default()
     };
-    let calls = bench.row.form.has_calls_of_its_own();
+    let calls = bench.row.has_calls_of_its_own();
     match calls.then(|| bench.system_calls()).transpose() {
         Ok(None) => {
             println!("how many requests share a system call is a matter of timing: not counted")

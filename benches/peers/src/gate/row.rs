@@ -17,6 +17,8 @@ pub(super) struct Row {
     pub(super) kind: Kind,
     pub(super) resource: Resource,
     pub(super) form: Form,
+    /// True if the destinations speak HTTP/2.
+    pub(super) http2_origins: bool,
 }
 
 /// The form of requests.
@@ -33,14 +35,6 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Returns true if the number of system calls of a request does not depend on others.
-    pub(super) fn has_calls_of_its_own(self) -> bool {
-        match self {
-            Self::KeptAlive | Self::OneConnection | Self::Churn => true,
-            Self::Streams => false,
-        }
-    }
-
     pub(super) fn protocol(self) -> Protocol {
         match self {
             Self::KeptAlive | Self::OneConnection | Self::Churn => Protocol::Http1,
@@ -56,6 +50,7 @@ pub(super) const ROWS: &[Row] = &[
         kind: Kind::Server,
         resource: Resource::Bytes128,
         form: Form::KeptAlive,
+        http2_origins: false,
     },
     Row {
         name: "one-connection",
@@ -63,6 +58,7 @@ pub(super) const ROWS: &[Row] = &[
         kind: Kind::Server,
         resource: Resource::Bytes128,
         form: Form::OneConnection,
+        http2_origins: false,
     },
     Row {
         name: "layered",
@@ -70,6 +66,7 @@ pub(super) const ROWS: &[Row] = &[
         kind: Kind::GatewayLayered,
         resource: Resource::Bytes128,
         form: Form::KeptAlive,
+        http2_origins: false,
     },
     Row {
         name: "chunks",
@@ -77,6 +74,7 @@ pub(super) const ROWS: &[Row] = &[
         kind: Kind::Server,
         resource: Resource::Chunks16,
         form: Form::KeptAlive,
+        http2_origins: false,
     },
     Row {
         name: "h2c",
@@ -84,6 +82,15 @@ pub(super) const ROWS: &[Row] = &[
         kind: Kind::Server,
         resource: Resource::Bytes128,
         form: Form::Streams,
+        http2_origins: false,
+    },
+    Row {
+        name: "http2-destination",
+        title: "128 B GET of a destination of HTTP/2",
+        kind: Kind::Server,
+        resource: Resource::Bytes128,
+        form: Form::KeptAlive,
+        http2_origins: true,
     },
     Row {
         name: "churn",
@@ -91,6 +98,7 @@ pub(super) const ROWS: &[Row] = &[
         kind: Kind::Server,
         resource: Resource::Bytes128,
         form: Form::Churn,
+        http2_origins: false,
     },
     Row {
         name: "service-in-axum",
@@ -98,6 +106,7 @@ pub(super) const ROWS: &[Row] = &[
         kind: Kind::ServiceInAxum,
         resource: Resource::Bytes128,
         form: Form::KeptAlive,
+        http2_origins: false,
     },
 ];
 
@@ -107,10 +116,19 @@ pub(super) fn names() -> PossibleValuesParser {
 }
 
 impl Row {
+    /// Returns true if the number of system calls of a request does not depend on others.
+    pub(super) fn has_calls_of_its_own(&self) -> bool {
+        match self.form {
+            Form::KeptAlive | Form::OneConnection | Form::Churn => !self.http2_origins,
+            Form::Streams => false,
+        }
+    }
+
     /// The tolerated growth. Batching and the number of blocks in use depend on timing if tasks
     /// come and go.
     pub(super) fn tolerance(&self) -> f64 {
         match (self.kind, self.form) {
+            _ if self.http2_origins => 0.06,
             (Kind::Server | Kind::GatewayLayered, Form::KeptAlive | Form::OneConnection) => 0.03,
             _ => 0.06,
         }

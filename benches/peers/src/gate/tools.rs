@@ -130,12 +130,17 @@ impl Bench<'_> {
 
     /// Starts the gateway, under another program if one is given, with an origin behind it.
     fn start(&self, through: Option<Command>) -> Result<(Origin, Running, SocketAddr), String> {
-        let origin = Origin::start(None).map_err(|error| error.to_string())?;
+        let origin = match self.row.http2_origins {
+            true => Origin::start_http2(),
+            false => Origin::start(None),
+        };
+        let origin = origin.map_err(|error| error.to_string())?;
         let ports = Ports::choose().map_err(|error| error.to_string())?;
         let setup = Setup {
             directory: self.directory,
             ports,
             origins: origin.addresses(),
+            http2_origins: self.row.http2_origins,
             workers: 1,
             large_bodies: false,
             open_files: 2_048,

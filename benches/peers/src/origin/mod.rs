@@ -1,6 +1,7 @@
 //! The server behind every proxy: prepared answers, several ports, one thread.
 
 mod connection;
+mod http2;
 mod reply;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,18 @@ pub(crate) struct Origin {
 impl Origin {
     /// Starts a thread that serves [`PORTS`] loopback ports, pinned to `cores` if given.
     pub(crate) fn start(cores: Option<Vec<usize>>) -> io::Result<Self> {
+        Self::serve(cores, |listeners, stop| Server::new(listeners)?.run(stop))
+    }
+
+    /// Starts a thread that serves them over HTTP/2 with prior knowledge.
+    pub(crate) fn start_http2() -> io::Result<Self> {
+        Self::serve(None, http2::serve)
+    }
+
+    fn serve(
+        cores: Option<Vec<usize>>,
+        serve: impl FnOnce(Vec<TcpListener>, &AtomicBool) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<Self> {
         let mut listeners = Vec::new();
         for _ in 0..PORTS {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -60,8 +73,7 @@ impl Origin {
                 {
                     eprintln!("the origin cannot be pinned: {error}");
                 }
-                let ended = Server::new(listeners).and_then(|mut server| server.run(&stopped));
-                if let Err(error) = ended {
+                if let Err(error) = serve(listeners, &stopped) {
                     // Later measurements fail with errors of their own; this line names the cause.
                     eprintln!("the origin has ended: {error}");
                 }

@@ -52,7 +52,12 @@ impl Resource {
         }
     }
 
-    fn from_path(path: &str) -> Option<Self> {
+    /// The answer's body.
+    pub(super) fn body(self) -> Vec<u8> {
+        vec![b'x'; usize::try_from(self.len()).expect("a megabyte at most")]
+    }
+
+    pub(super) fn from_path(path: &str) -> Option<Self> {
         let segment = path.rsplit('/').next()?;
         Self::ALL
             .into_iter()
@@ -97,8 +102,8 @@ impl Replies {
 }
 
 fn render(resource: Resource) -> Vec<u8> {
-    let length = usize::try_from(resource.len()).expect("a megabyte at most");
-    let body = vec![b'x'; length];
+    let body = resource.body();
+    let length = body.len();
     if resource == Resource::Chunks16 {
         let mut reply = head(200, "Transfer-Encoding: chunked");
         for chunk in body.chunks(length / 16) {

@@ -48,13 +48,14 @@ fn section(setup: &Setup<'_>) -> Value {
             )
         })
         .collect();
-    json!({
-        "Routes": routes,
-        "Clusters": { "origins": {
-            "LoadBalancingPolicy": "PowerOfTwoChoices",
-            "Destinations": destinations,
-        } },
-    })
+    let mut cluster = json!({
+        "LoadBalancingPolicy": "PowerOfTwoChoices",
+        "Destinations": destinations,
+    });
+    if setup.http2_origins {
+        cluster["HttpRequest"] = json!({ "Version": "2", "VersionPolicy": "RequestVersionExact" });
+    }
+    json!({ "Routes": routes, "Clusters": { "origins": cluster } })
 }
 
 /// Renders the configuration as JSON, the format of the product. Metrics and the admin page are on,

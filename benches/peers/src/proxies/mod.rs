@@ -293,6 +293,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) ports: Ports,
     pub(crate) origins: &'a [SocketAddr],
+    /// True if the origins speak HTTP/2, which only the gateway is configured for.
+    pub(crate) http2_origins: bool,
     pub(crate) workers: usize,
     /// True if bodies are large, for proxies with documented settings for them.
     pub(crate) large_bodies: bool,

@@ -16,6 +16,7 @@ fn with_setup(large_bodies: bool, test: impl FnOnce(&Setup<'_>)) {
         directory: directory.path(),
         ports: Ports::choose().unwrap(),
         origins: &origins,
+        http2_origins: false,
         workers: 1,
         large_bodies,
         open_files: 20_000,

@@ -15,7 +15,7 @@ pub struct BlockingIndex(u64);
 pub enum Moved {
     /// A change, though maybe not in this response.
     Forward,
-    /// No change: the wait is over.
+    /// No change before the end of the wait.
     Not,
     /// Another history than before: a snapshot was restored, or the servers were replaced. The next query
     /// reads everything again.
@@ -130,7 +130,7 @@ mod tests {
                 ],
             ),
             (
-                "without an answer it begins anew",
+                "without an answer it starts again from the beginning",
                 &[
                     (Answer(Some(7), Moved::Forward), 7),
                     (NoAnswer(ConsulErrorKind::Unreachable), 0),

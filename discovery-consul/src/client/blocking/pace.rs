@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A token bucket: a few times at once, and then once each period.
+/// A token bucket: a few actions at once, then one per period.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     burst: u32,

@@ -306,7 +306,7 @@ fn two_labels_for_one_setting_are_an_error() {
         ),
     ] {
         let (_, problems) = served(&[(first, "a"), (second, "b")]);
-        let expected = format!("error at /{second}: says the same thing as the label `{first}`");
+        let expected = format!("error at /{second}: has the same meaning as the label `{first}`");
         assert_eq!(problems, [expected]);
     }
 }
@@ -347,7 +347,7 @@ fn labels_without_the_one_that_enables_are_told() {
         (
             &[("proxy.routes.r.path", "/")],
             "/proxy.routes.r.path",
-            "`proxy.enable` = `true` asks for it to be served",
+            "`proxy.enable` = `true` opts in",
         ),
     ] {
         let labels = labels.iter().map(|&(k, v)| (k.to_owned(), v.to_owned()));
@@ -397,7 +397,7 @@ fn a_dialect_may_have_other_names_for_the_same() {
     assert_eq!(
         problems,
         [
-            "error at /x.Backend.HealthCheck.Timeout: says the same thing as the label `x.Backend.Healthcheck.Wait`",
+            "error at /x.Backend.HealthCheck.Timeout: has the same meaning as the label `x.Backend.Healthcheck.Wait`",
             "warning at /x.Backend..Path: two dots with nothing between, or a dot at the end",
             "warning at /x.Backend.healthcheck.Path: `x.Backend.healthcheck` is not known (did you mean `x.Backend.HealthCheck`?)",
         ]

@@ -56,8 +56,8 @@ async fn a_bad_update_of_an_item_leaves_the_item_as_it_was() {
     assert_eq!(
         kept(&state),
         [
-            "the cluster `a` cannot serve as it is now; its last known good form, accepted 30 s before, serves on",
-            "the route `s` cannot serve as it is now; its last known good form, accepted 30 s before, serves on",
+            "the cluster `a` cannot serve as it is now; its last known good form, accepted 30 s before, continues to serve",
+            "the route `s` cannot serve as it is now; its last known good form, accepted 30 s before, continues to serve",
         ]
     );
     assert!(
@@ -133,8 +133,7 @@ async fn a_cluster_that_turns_bad_keeps_its_settings_and_no_address() {
     let state = settled(&merged).await;
     assert_eq!(serving(&state), ["r→a", "a=http://a2"]);
     let told = [
-        "the cluster `a` cannot serve as it is now; its last known good settings, accepted 30 s before, serve on with its current \
-         destinations",
+        "the cluster `a` cannot serve as it is now; its last known good settings, accepted 30 s before, continue to serve with its current destinations",
     ];
     assert_eq!(kept(&state), told);
     // The instances move on, and nothing new is reported.

@@ -85,7 +85,7 @@ async fn a_failed_look_up_keeps_what_was_known() {
     assert_eq!(
         problems(&state),
         [
-            "one: warning at /Clusters/a/Destinations/d: `a.example` cannot be resolved, its last addresses serve on: the name server failed"
+            "one: warning at /Clusters/a/Destinations/d: `a.example` cannot be resolved, its last addresses continue to serve: the name server failed"
         ]
     );
 }
@@ -153,7 +153,9 @@ async fn a_resolver_that_fails_or_panics_keeps_the_cluster_as_it_was() {
     assert_eq!(serving(&state), ["a=http://1"]);
     assert_eq!(
         problems(&state),
-        ["one: warning at /Clusters/a: the last destinations serve on: cannot resolve: no backend"]
+        [
+            "one: warning at /Clusters/a: the last destinations continue to serve: cannot resolve: no backend"
+        ]
     );
     one.update(simple(&[], &[("a", "http://panic")]));
     let state = settled(&merged).await;

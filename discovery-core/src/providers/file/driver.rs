@@ -176,7 +176,7 @@ impl Follower {
             target: "discovery::file",
             name = &*self.options.name,
             error = %message,
-            "the files cannot be used; what was read before serves on",
+            "the files cannot be used; the last known good configuration continues to serve",
         );
         state.status.last_error = Some(Failure::now(&DiscoverError::permanent(message.clone())));
         state.status.consecutive_failures = state.status.consecutive_failures.saturating_add(1);

@@ -73,7 +73,7 @@ pub enum FileError {
     /// Files that can be read, but have errors.
     #[error("{} cannot be used as configuration: {problems}", list(paths))]
     Invalid {
-        /// The file, or all of them if it shows only in what they add up to.
+        /// The file with the problem, or all files if only their combination has it.
         paths: Vec<PathBuf>,
         /// All problems, with pointers that begin at the document.
         problems: Problems,
@@ -157,7 +157,7 @@ pub struct FileOptions {
     /// The names that the program has registered. With them, all problems of files that cannot be read are
     /// reported.
     pub compile: CompileOptions,
-    /// The reader of what is beside `ReverseProxy`: the policies that routes choose by name, and sections of the
+    /// The reader of the sections beside `ReverseProxy`: policies that routes choose by name, and settings of the
     /// program. It gets the whole document, and adds problems with pointers that begin there. An error rejects the
     /// files. Default: nothing is read.
     pub policies: Option<fn(&Layered, &mut Problems) -> PolicyConfigs>,

@@ -75,7 +75,7 @@ async fn a_warning_is_logged_when_a_state_begins_and_not_every_cycle() {
     }
     let provider = Runner::new(source.clone()).options(options()).start();
     after_cycles(&source, &provider, 20).await;
-    let away = "the source does not answer; what it said last goes on serving";
+    let away = "the source does not answer; its last known state is served";
     let expected = [
         "the service cannot be served as it is described",
         away,

@@ -158,7 +158,7 @@ fn a_mistake_that_all_make_is_told_a_hundred_times() {
     assert_eq!(problems.len(), 101);
     let last = problems.iter().last().unwrap();
     assert_eq!(last.code, "too_many_problems");
-    assert_eq!(last.message, "4900 more problems are not told");
+    assert_eq!(last.message, "4900 more problems are not shown");
 }
 
 #[test]

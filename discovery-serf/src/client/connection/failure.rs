@@ -85,6 +85,6 @@ impl Failure {
 
 impl From<DecodeError> for Failure {
     fn from(error: DecodeError) -> Self {
-        Self::protocol("what answers is no serf agent").with_source(error)
+        Self::protocol("the other end is no Serf agent").with_source(error)
     }
 }

@@ -28,7 +28,7 @@ const MAX_PENDING: usize = 64;
 /// The most streams at a time.
 const MAX_STREAMS: usize = 32;
 
-/// The longest request, in bytes. With [`MAX_PENDING`], it bounds what is to be written.
+/// The longest request, in bytes. With [`MAX_PENDING`], it bounds the memory of unsent requests.
 const MAX_REQUEST: usize = 1 << 20;
 
 /// A handle that sends requests over a connection. The connection ends when its last handle is dropped.

@@ -137,7 +137,7 @@ impl Routes {
             None if self.stopped.contains(&seq) => NextMessage::Stopped,
             // The presence of a body depends on the request.
             None => {
-                let detail = format!("the agent answers a request that nobody made ({seq})");
+                let detail = format!("the agent answers a request that was not made ({seq})");
                 return Err(Failure::protocol(detail));
             }
         };
@@ -177,7 +177,7 @@ impl Routes {
         };
         if let Some(kind) = ends {
             // One of three texts, so it needs no cleaning.
-            let detail = format!("the agent does not go on: {error}");
+            let detail = format!("the agent does not continue: {error}");
             self.next = NextMessage::Reply {
                 seq,
                 pending,
@@ -228,8 +228,8 @@ impl Routes {
         Ok(())
     }
 
-    /// Returns the numbers of the abandoned streams that the agent was not told to stop yet. From here on
-    /// they count as stopped.
+    /// Returns the numbers of the abandoned streams for which no stop was sent to the agent yet. From then on they
+    /// count as stopped.
     pub(super) fn stop_abandoned(&mut self) -> Vec<u64> {
         let mut abandoned = Vec::new();
         self.streams.retain(|seq, queue| {

@@ -171,7 +171,7 @@ fn broken(error: std::io::Error) -> Failure {
 fn read_failure(error: FrameError) -> Failure {
     match error {
         FrameError::Violation(violation) => {
-            let detail = "what answers is no serf agent";
+            let detail = "the other end is no Serf agent";
             Failure::new(ClientErrorKind::Protocol, detail).with_source(violation)
         }
         FrameError::Truncated => Failure::new(ClientErrorKind::Closed, error.to_string()),
@@ -179,7 +179,7 @@ fn read_failure(error: FrameError) -> Failure {
     }
 }
 
-/// Writes what is to be sent as the agent takes it.
+/// Writes pending requests as fast as the agent reads them.
 struct Writer<Io> {
     io: Io,
     /// The unsent bytes, limited by the permits of the requests.

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::member::{Member, MemberStatus};
 use crate::options::HoldOptions;
 
-/// The members that configuration is made of: those of the last snapshot, and those that it lacks and that are kept.
+/// The members from which configuration is made: those of the last snapshot, and kept ones that it lacks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
     pub(super) members: Vec<Member>,

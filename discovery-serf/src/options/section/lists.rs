@@ -16,9 +16,9 @@ pub(super) fn read_agents(section: &mut ObjectReader<'_, '_>) -> Option<Vec<Stri
         let problem = Problem::error(
             section.pointer_to(KEY),
             "no_agents",
-            "there is no agent to ask",
+            "there is no agent to poll",
         );
-        let suggestion = "remove `Agents` to ask the one on this machine";
+        let suggestion = "remove `Agents` to use the one on this machine";
         section.problems().push(problem.with_suggestion(suggestion));
         return None;
     }

@@ -37,7 +37,7 @@ pub(super) fn read_generate(section: &mut ObjectReader<'_, '_>) -> GenerateOptio
         && version.eq_ignore_ascii_case(region)
     {
         let pointer = section.pointer_to("RegionHeader");
-        let message = "one header cannot tell both the version and the region";
+        let message = "one header cannot select both the version and the region";
         let problem = Problem::error(pointer, "conflicting_headers", message);
         section.problems().push(problem);
         generate.region_header = None;

@@ -1,4 +1,4 @@
-//! Finding the end of a MessagePack object without reading what is in it.
+//! Finds the end of a MessagePack object without decoding it.
 
 /// The most containers inside of each other. Agents send 4.
 pub(crate) const MAX_DEPTH: usize = 32;

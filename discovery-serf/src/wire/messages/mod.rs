@@ -33,7 +33,7 @@ pub(crate) use self::stats::decode_stats;
 use super::encode::Encoder;
 use super::text::Text;
 
-/// A message is not what it should be.
+/// A message that does not have the expected form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} cannot be understood: {reason}")]
 pub(crate) struct DecodeError {

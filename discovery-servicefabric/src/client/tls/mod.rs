@@ -43,7 +43,7 @@ pub enum TlsError {
     #[error("`{0}` is not a SHA-1 thumbprint, which has 40 hexadecimal digits")]
     Thumbprint(String),
     /// An empty list of names, thumbprints or authorities to trust.
-    #[error("the list of what is trusted is empty")]
+    #[error("the list of trusted certificates is empty")]
     NothingTrusted,
     /// rustls rejects the options: certificate and key do not belong together, a certificate cannot be
     /// read, or the operating system has no certificates.

@@ -31,9 +31,9 @@ enum Rule {
     Thumbprints(Vec<Thumbprint>),
     /// Certificates for one of these names.
     Names(Vec<String>, Issuers),
-    /// Any.
+    /// Any certificate.
     Anybody,
-    /// No certificates.
+    /// No certificate.
     Nobody,
 }
 
@@ -182,7 +182,8 @@ impl ServerTrust {
             ),
             Rule::Anybody => {
                 tracing::warn!(
-                    "certificates of gateways are not verified: anybody in between can read and change what is said"
+                    target: "discovery::servicefabric",
+                    "certificates of gateways are not verified: an attacker on the network can read and change all data"
                 );
                 Accept::Anybody
             }

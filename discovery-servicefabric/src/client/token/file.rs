@@ -80,7 +80,7 @@ impl TokenFileState {
                 .ok_or_else(|| self.error(io::Error::other("nothing was read"))),
             Err(error) => match &*last {
                 Some(last) => {
-                    tracing::debug!(path = %self.path.display(), %error, "the token file cannot be read, the last token is used");
+                    tracing::debug!(target: "discovery::servicefabric", path = %self.path.display(), %error, "the token file cannot be read, the last token is used");
                     Ok(last.token.clone())
                 }
                 None => Err(self.error(error)),

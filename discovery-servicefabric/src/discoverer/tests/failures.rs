@@ -381,8 +381,8 @@ async fn old_answers_stand_in_for_calls_that_fail_while_others_work() {
     let message = &stale.unwrap().message;
     let (beginning, cause) = message.split_once(": ").unwrap();
     let age = beginning
-        .strip_prefix("an answer that is ")
-        .and_then(|rest| rest.strip_suffix(" minutes old stands in for a call that fails"));
+        .strip_prefix("a response that is ")
+        .and_then(|rest| rest.strip_suffix(" minutes old replaces that of a failed call"));
     assert!(age.is_some_and(|age| age.parse::<u32>().is_ok()), "{told}");
     assert!(cause.contains("applications"), "{told}");
     assert_eq!(running.config(), before);

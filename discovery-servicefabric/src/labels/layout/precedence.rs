@@ -1,7 +1,7 @@
 //! The routes of a service that gain precedence over others only because they get methods.
 //!
-//! Labels may hold very many routes with very many hosts. Therefore routes are not compared in pairs: those
-//! that may be overtaken are found by their hosts, each of which is looked up once.
+//! Labels may hold very many routes with very many hosts. Therefore routes are not compared in pairs: those that
+//! may lose precedence are found by their hosts, and each host is looked up once.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -113,7 +113,7 @@ impl<'l> Ranked<'l> {
     }
 }
 
-/// Routes of one place that have methods, some of which are of reads.
+/// Routes at one place that have methods, among them methods of reads.
 #[derive(Debug, Default)]
 struct ListedRoutes<'r> {
     /// The last route of each set of hosts.
@@ -204,7 +204,7 @@ impl<'r> ListedRoutes<'r> {
     }
 }
 
-/// A path in which parameters have no names, for what they are called does not matter.
+/// A path with parameters without names, since names do not affect matching.
 fn shape(path: &str) -> String {
     let mut shape = String::with_capacity(path.len());
     let mut in_name = false;

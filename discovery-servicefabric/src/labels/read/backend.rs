@@ -8,10 +8,10 @@ use super::require_values;
 use super::settings::{Roles, Settings};
 use crate::service::ServiceDescription;
 
-/// The longest id of a cluster, in bytes. Every id of what a service becomes begins with it.
+/// The longest id of a cluster, in bytes. Ids of the service's routes and clusters begin with it.
 const MAX_ID: usize = 1024;
 
-/// The name of the affinity cookie if labels of preview10, which had their own names, do not set it.
+/// The default name of the affinity cookie for labels of preview10, whose names differ.
 const AFFINITY_COOKIE: &str = ".Yarp.ReverseProxy.Affinity";
 const AFFINITY_HEADER: &str = "X-Yarp-Proxy-Affinity";
 

@@ -134,7 +134,7 @@ fn missing_key(
     keys.any(|(key, _)| *key == PartitionKey::default())
         .then(|| {
             let pointer = root.locate(["Backend", "ServiceFabric", "PartitionMode"]);
-            let message = "requests go to partitions by a key, and nothing says where they have it";
+            let message = "a key selects the partition, but its place in requests is not set";
             Problem::error(pointer, "missing_partition_key", message).with_suggestion(
                 "add `YARP.Backend.ServiceFabric.PartitionKey.Header`, `.Query` or `.RouteValue`",
             )

@@ -161,7 +161,7 @@ fn roles(node: &LabelNode<'_>, service: &ServiceDescription, options: &LabelOpti
             match header.or_else(|| options.read_header.clone()) {
                 Some(header) => Roles::ByHeader(header),
                 None => {
-                    let message = "the header that tells a read is not named";
+                    let message = "the header that marks a read is not named";
                     let pointer = node.locate(["RoleRouting"]);
                     let problem = Problem::error(pointer, "missing_read_header", message);
                     node.report(problem.with_suggestion(

@@ -271,7 +271,7 @@ fn two_spellings_of_one_label_are_an_error() {
         assert_eq!(
             told,
             [format!(
-                "error at /{second}: says the same thing as the label `{first}`"
+                "error at /{second}: has the same meaning as the label `{first}`"
             )]
         );
     }

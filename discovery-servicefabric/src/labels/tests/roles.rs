@@ -173,7 +173,7 @@ fn labels_about_roles_that_make_no_sense_are_told() {
     assert_eq!(
         told,
         [
-            "error at /YARP.Backend.ServiceFabric.RoleRouting: the header that tells a read is not named (add `YARP.Backend.ServiceFabric.RoleRouting.Header.Name`)"
+            "error at /YARP.Backend.ServiceFabric.RoleRouting: the header that marks a read is not named (add `YARP.Backend.ServiceFabric.RoleRouting.Header.Name`)"
         ]
     );
     let bad = ("YARP.Backend.ServiceFabric.RoleRouting.Header.Name", "a b");

@@ -245,10 +245,10 @@ fn read_connection(section: &mut ObjectReader<'_, '_>) -> ConnectionOptions {
     let gateways = section.texts("Gateways");
     if gateways.as_ref().is_some_and(Vec::is_empty) {
         let pointer = section.pointer_to("Gateways");
-        let problem = Problem::error(pointer, "no_gateways", "there is no gateway to ask");
+        let problem = Problem::error(pointer, "no_gateways", "there is no gateway to call");
         section
             .problems()
-            .push(problem.with_suggestion("remove `Gateways` to ask the one on this machine"));
+            .push(problem.with_suggestion("remove `Gateways` to use the one on this machine"));
     }
     let gateways = gateways.unwrap_or(unset.gateways);
     let mut connection = ConnectionOptions {
@@ -338,7 +338,8 @@ fn read_server_check(security: &mut ObjectReader<'_, '_>) -> ServerCheck {
     }
     if !issuers.is_empty() {
         let pointer = security.pointer_to("ServerIssuerThumbprints");
-        let message = "`ServerIssuerThumbprints` says who issued certificates for `ServerNames`";
+        let message =
+            "`ServerIssuerThumbprints` names the issuers of certificates for `ServerNames`";
         let problem = Problem::error(pointer, "missing_server_names", message);
         security
             .problems()

@@ -92,7 +92,7 @@ async fn bodies_are_read_up_to_the_limit() {
         format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}")
     };
     for (length, reason) in [
-        (10_000, "not what a gateway says"),
+        (10_000, "not one of a gateway"),
         (10_001, "larger than 10000 bytes"),
     ] {
         let origin = RawOrigin::answering(answer(length));

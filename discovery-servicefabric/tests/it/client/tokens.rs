@@ -242,7 +242,7 @@ async fn without_a_token_nothing_is_sent() {
     let client = gateway.builder().token_source(source).build().unwrap();
     let error = client.applications().await.unwrap_err();
     assert!(
-        error.to_string().contains("no token came in time"),
+        error.to_string().contains("no token was received in time"),
         "{error}"
     );
 }

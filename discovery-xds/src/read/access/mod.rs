@@ -68,10 +68,10 @@ pub(super) fn closes(place: Place, extension: Extension<'_>, reading: &mut Readi
         Some(Treatment::Closes) | None => {
             let message = match rule {
                 Some(rule) => format!(
-                    "`{}` cannot be honoured; what it stands before answers 503",
+                    "`{}` is not supported; the routes behind it answer 503",
                     rule.name
                 ),
-                None => format!("`{type_url}` is not known; what it stands before answers 503"),
+                None => format!("`{type_url}` is not known; the routes behind it answer 503"),
             };
             reading.reject(&field, message);
             true
@@ -91,7 +91,8 @@ pub(super) fn fields_close(
             Some(Treatment::Honoured | Treatment::Harmless) => {}
             Some(Treatment::Reported) => reading.ignore_if(true, field),
             Some(Treatment::Closes) | None => {
-                let message = format!("`{field}` cannot be honoured; what it leads to answers 503");
+                let message =
+                    format!("`{field}` is not supported; the routes behind it answer 503");
                 reading.reject(field, message);
                 closes = true;
             }

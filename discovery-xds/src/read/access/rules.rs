@@ -33,11 +33,11 @@ impl Place {
 pub(in crate::read) enum Treatment {
     /// Supported as in Envoy.
     Honoured,
-    /// No effect on requests, or a matter of the proxy's own configuration.
+    /// The rule has no effect on requests, or is replaced by the proxy's own configuration.
     Harmless,
     /// Ignored with a warning.
     Reported,
-    /// Not supported: the routes behind it are closed.
+    /// The rule is not supported: the routes behind it are closed.
     Closes,
 }
 

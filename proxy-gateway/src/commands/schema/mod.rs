@@ -35,7 +35,7 @@ fn document_schema() -> Value {
             "Policies": policies(),
             "Listeners": listeners(),
             "Admin": object("The admin page and API.", &json!({
-                "Address": address("Where it listens. Unset: 127.0.0.1:9901."),
+                "Address": address("The address to listen on. Unset: 127.0.0.1:9901."),
                 "Enabled": { "type": "boolean", "default": true },
             })),
             "Telemetry": telemetry(),
@@ -77,21 +77,21 @@ fn policies() -> Value {
 
 fn listeners() -> Value {
     let certificate = object(
-        "A certificate chain and its key, shown for the names that are in it.",
+        "A certificate chain and its key, presented for the names in the certificate.",
         &json!({
             "CertificateFile": { "type": "string", "description": "PEM file with the chain, the leaf first." },
             "KeyFile": { "type": "string", "description": "PEM file with the private key." },
         }),
     );
     let tls = object(
-        "Speaks TLS.",
+        "Serves TLS.",
         &json!({
             "Certificates": { "type": "array", "minItems": 1, "items": certificate },
             "ClientCertificateMode": client_mode(),
             "ClientCaFile": client_ca(),
             "MinVersion": min_version(),
             "Sni": {
-                "description": "What differs for clients that send one of these names (SNI): `admin.example`, or `*.example` for all names below. Keys that are unset are those of `Tls`.",
+                "description": "Different rules for clients that send one of these names (SNI): `admin.example`, or `*.example` for all names below. Unset keys have the values of `Tls`.",
                 "type": "object",
                 "additionalProperties": object("The rules for one name.", &json!({
                     "ClientCertificateMode": client_mode(),
@@ -106,26 +106,26 @@ fn listeners() -> Value {
         &json!({
             "Address": address("IP address and port: `0.0.0.0:80`, `[::]:443`, `localhost:8080`."),
             "Tls": tls,
-            "StrictPaths": switch("Whether paths must have one reading for every program: doubled slashes become one, and a path with `;`, `%2F` or `%5C` gets 400.", false),
+            "StrictPaths": switch("Whether paths must have one meaning for every program: doubled slashes become one, and a path with `;`, `%2F` or `%5C` gets 400.", false),
             "TrustedProxies": object(
-                "The proxies whose word about the client is believed. For policies, logs, balancing and forwarded headers a request comes from the client that they report.",
+                "The proxies that are trusted to report the client. Policies, logs, balancing and forwarded headers use the client that they report.",
                 &json!({
                     "Networks": networks("The networks of the proxies."),
-                    "Header": word("Where they report the client.", &["X-Forwarded-For", "Forwarded"]),
+                    "Header": word("The header with the client.", &["X-Forwarded-For", "Forwarded"]),
                 }),
             ),
             "ProxyProtocol": object(
                 "The PROXY protocol, versions 1 and 2: each connection begins with a header that names the client. Others are closed.",
                 &json!({
                     "From": networks("The networks of the load balancers."),
-                    "Timeout": { "type": "string", "description": "The longest that the header may take, at most 1 minute. Unset: 5s." },
+                    "Timeout": { "type": "string", "description": "Time limit of the header, at most 1 minute. Unset: 5s." },
                 }),
             ),
-            "TrustedSenders": switch("Whether clients are proxies whose `X-Real-IP`, `True-Client-IP`, `X-Forwarded-Client-Cert`, `X-Forwarded-Port` and the like are sent on.", false),
+            "TrustedSenders": switch("Whether clients are proxies whose `X-Real-IP`, `True-Client-IP`, `X-Forwarded-Client-Cert`, `X-Forwarded-Port` and the like are forwarded.", false),
         }),
     );
     json!({
-        "description": "Where the proxy listens, by name. Unset: 127.0.0.1:8080.",
+        "description": "The listeners of the proxy, by name. Unset: 127.0.0.1:8080.",
         "type": "object",
         "additionalProperties": listener,
     })
@@ -137,7 +137,7 @@ fn networks(description: &str) -> Value {
 
 fn client_mode() -> Value {
     word(
-        "Whether clients present certificates: not at all, if they like, or in any case.",
+        "Client certificates: none, optional, or required.",
         &["NoCertificate", "AllowCertificate", "RequireCertificate"],
     )
 }
@@ -147,16 +147,13 @@ fn client_ca() -> Value {
 }
 
 fn min_version() -> Value {
-    word(
-        "The oldest version of TLS that is spoken.",
-        &["Tls12", "Tls13"],
-    )
+    word("The minimum version of TLS.", &["Tls12", "Tls13"])
 }
 
 fn telemetry() -> Value {
     let format = json!({ "enum": ["text", "json"], "default": "text" });
     object(
-        "What the program says about itself.",
+        "Logs and the access log.",
         &json!({
             "LogFilter": { "type": "string", "description": "Such as `info,proxy::health=debug`. Unset: the environment variable `RUST_LOG`, else `info`." },
             "LogFormat": format,
@@ -164,8 +161,8 @@ fn telemetry() -> Value {
                 "Enabled": { "type": "boolean", "default": true },
                 "Format": format,
                 "Template": { "type": "string", "description": "Lines of your own instead of a `Format`: `{remote} \"{method} {path}\" {status}`." },
-                "Sample": { "type": "number", "minimum": 0, "maximum": 1, "default": 1, "description": "The part of requests that is logged. Failures are always logged." },
-                "File": { "type": "string", "description": "Appended to; opened again on SIGUSR1. Unset: standard output." },
+                "Sample": { "type": "number", "minimum": 0, "maximum": 1, "default": 1, "description": "The share of requests that is logged. Failures are always logged." },
+                "File": { "type": "string", "description": "The file to append to, reopened on SIGUSR1. Unset: standard output." },
             })),
         }),
     )

@@ -2,20 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::{object, switch, text, texts, word};
+use super::{networks, object, switch, text, texts, word};
 
 /// Returns the schema of the section that `settings` reads.
 pub(super) fn section() -> Value {
     object(
-        "How requests are served.",
+        "The HTTP server.",
         &json!({
             "Workers": whole("Threads that serve. Unset: one per core.", 1, 1024),
-            "ReadinessDelay": text("How long requests are still taken after `/readyz` says that the program stops, so that load balancers can notice. Unset: 0s."),
-            "DrainTimeout": text("How long requests in flight may take when the program stops. Unset: 30s."),
-            "Zone": text("Where this proxy is: destinations of the same zone are preferred."),
-            "LoopGuard": switch("Whether a request that comes back to this proxy gets 508, for which each request that is forwarded has a member in `CDN-Loop`.", true),
+            "ReadinessDelay": text("The time for which new requests are served after `/readyz` has reported the stop, so that load balancers can notice. Unset: 0s."),
+            "DrainTimeout": text("Time limit of requests in flight when the program stops. Unset: 30s."),
+            "Zone": text("The zone of this proxy. Destinations of the same zone are preferred."),
+            "LoopGuard": switch("Whether a request in a loop gets 508. Each forwarded request gets a member in `CDN-Loop` for that.", true),
             "NegotiateErrors": switch("Whether errors of the program have the form that a client prefers by its `Accept`: JSON (`application/problem+json`), HTML or plain text.", false),
-            "Handover": text("The socket file at which a second instance of the program takes the listening sockets over, so that no client is rejected; on Linux. Unset: off."),
+            "CauseHeader": object(
+                "Gives clients the cause of an error response in the header `X-Proxy-Cause`. Unset: no client gets it.",
+                &json!({ "Networks": networks("The networks of the clients.") }),
+            ),
+            "Handover": text("The socket file for hot restart: over it, a second instance takes over the listening sockets, so that no client is rejected. Linux only. Unset: off."),
             "AffinityKeys": texts("Keys of 32 bytes in base64 that encrypt the values of the affinity policies `Cookie` and `CustomHeader`: the first one encrypts, all decrypt. Unset: a random one."),
             "AffinityKeysFile": text("The file with these keys, one on each line; a changed file is read while the program runs. Unset: none."),
             "Resolver": resolver(),
@@ -31,14 +35,14 @@ fn destination_resolver() -> Value {
         &json!({
             "Enabled": switch("Whether names become several destinations.", true),
             "RefreshPeriod": text("How often names are looked up, unless their addresses are valid for a shorter time. Unset: 5m."),
-            "AddressFamily": word("Which addresses are used.", &["Unspecified", "InterNetwork", "InterNetworkV6"]),
+            "AddressFamily": word("The address family that is used.", &["Unspecified", "InterNetwork", "InterNetworkV6"]),
         }),
     )
 }
 
 fn resolver() -> Value {
     object(
-        "Who is asked for the names of destinations.",
+        "The resolver of destination names.",
         &json!({
             "Kind": word("`Dns`: the table of hosts and the servers of DNS, without a thread for each look-up and with times to live; `System`: the operating system; `Auto`: `Dns` where servers are named, and on Linux where `/etc/nsswitch.conf` names no other source.", &["Auto", "System", "Dns"]),
             "Servers": texts("Addresses of name servers, up to 8, with or without a port. Unset: those of `/etc/resolv.conf`."),
@@ -48,30 +52,30 @@ fn resolver() -> Value {
 
 fn limits() -> Value {
     let data_rate = object(
-        "How slow a client may be, where the proxy waits for it.",
+        "The minimum data rate of a client while the proxy waits for it.",
         &json!({
-            "Enabled": switch("Whether a pace is asked of clients.", true),
-            "BytesPerSecond": whole("Bytes a second, on average over the window. Unset: 240.", 1, u32::MAX),
-            "Window": text("How long a client has to show its pace. Unset: 30s."),
+            "Enabled": switch("Whether clients must keep a minimum data rate.", true),
+            "BytesPerSecond": whole("Bytes per second, on average over the window. Unset: 240.", 1, u32::MAX),
+            "Window": text("The window over which the rate is measured. Unset: 30s."),
         }),
     );
     object(
-        "What clients are allowed.",
+        "Limits for clients.",
         &json!({
             "HeaderBytes": whole("Size of a request's head. Unset: 32768.", 1024, 1 << 20),
             "HeaderFields": whole("Header fields of a request. Unset: 100.", 1, 10_000),
             "RequestLine": whole("Size of a request's method and target. Unset: 8192.", 256, 1 << 20),
             "HeaderTimeout": text("From the first byte to the end of the head. Unset: 10s."),
-            "KeepAlive": text("How long a connection may be idle, or `Infinite`. Unset: 75s."),
-            "ClosingGrace": text("How long an idle connection is still read from when it is to be closed. Unset: 500ms."),
+            "KeepAlive": text("Maximum idle time of a connection, or `Infinite`. Unset: 75s."),
+            "ClosingGrace": text("The time for which an idle connection is still read before it is closed. Unset: 500ms."),
             "RequestsPerConnection": at_least("Requests on one connection. Unset: 10000.", 1),
             "ConnectionAge": text("Age of a connection, give or take a tenth, or `Infinite`. Unset: 1h."),
             "Connections": whole("Connections at a time. Unset: 40 % of the open files.", 1, 10_000_000),
             "ConnectionsPerAddress": whole("Connections at a time of one client address, or of one network of 64 bits of IPv6. Unset: unlimited.", 1, 10_000_000),
-            "MemoryBytes": at_least("Bytes that clients may make the program hold, such as responses that they do not take. Beyond it, the connections that hold most are reset. Unset: a quarter of the memory of the machine or container.", 16 << 20),
-            "BodyBytes": at_least("Size of a request's body, where the route does not say. Unset: unlimited.", 0),
+            "MemoryBytes": at_least("Maximum memory that clients can make the program hold, in bytes, such as unread responses. Beyond it, the connections that hold the most are reset. Unset: a quarter of the memory of the machine or container.", 16 << 20),
+            "BodyBytes": at_least("Size of a request's body, unless the route sets it. Unset: unlimited.", 0),
             "DataRate": data_rate,
-            "BufferBytes": whole("How much of a response that is not forwarded as it comes is gathered for one write, and buffered for a stream of HTTP/2. Unset: 65536.", 8192, 64 << 20),
+            "BufferBytes": whole("Bytes of a response that are collected for one write unless it is forwarded unchanged, and bytes buffered for an HTTP/2 stream. Unset: 65536.", 8192, 64 << 20),
             "TlsHandshakeTimeout": text("From the connection to the end of the TLS handshake. Unset: 10s."),
             "Http2": http2(),
         }),
@@ -82,14 +86,14 @@ fn http2() -> Value {
     const LARGEST_WINDOW: u32 = (1 << 31) - 1;
     let count = |description| whole(description, 1, u32::MAX);
     object(
-        "What is particular to HTTP/2.",
+        "Limits of HTTP/2.",
         &json!({
             "ConcurrentStreams": count("Streams of a connection that are open at a time. Unset: 100."),
-            "StreamWindow": whole("Bytes that a client may send on a stream before the destination takes them. Unset: 262144.", 1024, LARGEST_WINDOW),
-            "ConnectionWindow": whole("The same over all streams of a connection. Unset: 1048576.", 65_535, LARGEST_WINDOW),
-            "PendingResets": count("Streams that a client may reset before they were looked at. Unset: 20."),
+            "StreamWindow": whole("Bytes that a client may send on a stream before the destination reads them. Unset: 262144.", 1024, LARGEST_WINDOW),
+            "ConnectionWindow": whole("Bytes that a client may send on all streams of a connection before destinations read them. Unset: 1048576.", 65_535, LARGEST_WINDOW),
+            "PendingResets": count("Streams that a client may reset before the server has accepted them. Unset: 20."),
             "ResetsPerSecond": count("Streams that a client may reset within a second while they are served. Unset: 100."),
-            "ResetsPerConnection": count("The same over the life of a connection. Unset: 500."),
+            "ResetsPerConnection": count("Streams that a client may reset during the life of a connection. Unset: 500."),
             "PingsPerSecond": count("PING frames within a second. Unset: 100."),
             "SettingsPerSecond": count("SETTINGS frames within a second. Unset: 50."),
             "OtherFramesPerSecond": count("PRIORITY frames, acknowledgements of PING and frames of unknown types within a second. Unset: 1000."),

@@ -117,8 +117,12 @@ async function used() {
   const answer = await page.textContent('#explain-answer');
   for (const part of ['Limits and retries', 'X-One: 1', 'X-Forwarded-For: 192.0.2.7']) assert.match(answer, new RegExp(part));
   await explain('http://other.example/svc020/x');
-  await page.locator('#explain-answer dd', { hasText: 'wanted' }).waitFor();
+  await page.locator('#explain-answer dd', { hasText: 'service-020: host is other.example' }).waitFor();
   assert.match(await page.textContent('#explain-answer'), /service-020: host is other\.example, wanted shop\.example/);
+  await explain('http://shop.example/away/x?y=1');
+  await page.locator('#explain-answer dd', { hasText: 'http://new.example/away/x?y=1' }).waitFor();
+  const redirected = await page.textContent('#explain-answer');
+  for (const part of ['Route away answers it: 307.', 'Redirects to']) assert.match(redirected, new RegExp(part));
   assert.equal(await page.locator('#routes [name=sort] option').count(), 6);
 
   // Orders.

@@ -37,7 +37,8 @@ pub(super) async fn observed() -> Observed {
             "ReverseProxy": {{
                 "Routes": {{
                     "web": {{ "ClusterId": "web", "Match": {{ "Path": "/{{**rest}}" }} }},
-                    "dead": {{ "ClusterId": "dead", "Match": {{ "Path": "/dead" }} }}
+                    "dead": {{ "ClusterId": "dead", "Match": {{ "Path": "/dead" }} }},
+                    "closed": {{ "Respond": {{ "Status": 503 }}, "Match": {{ "Path": "/closed" }} }}
                 }},
                 "Clusters": {{
                     "web": {{ "Destinations": {{ "web-1": {{ "Address": "http://{}/" }} }} }},

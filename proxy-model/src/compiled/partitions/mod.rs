@@ -74,8 +74,8 @@ pub enum KeyRejection {
 }
 
 impl Partitions {
-    /// Creates the partitions. `targets` are not empty; all have ranges, of which no two overlap, or all
-    /// have names, of which no two are equal.
+    /// Creates the partitions. `targets` are not empty: all have ranges, none of which overlap, or all have names,
+    /// none of which are equal.
     pub(crate) fn new(
         key: PartitionKeySource,
         hash: PartitionHash,

@@ -80,7 +80,7 @@ pub enum Lookup {
     /// Some routes would take the request if its method were one of these. There is no route for its host
     /// and path that takes all methods but rejects the request for another reason.
     MethodNotAllowed(MethodSet),
-    /// No route takes the request.
+    /// No route matches the request.
     NotFound,
 }
 
@@ -155,7 +155,7 @@ struct TrieNode {
     rests: (u32, u32),
 }
 
-/// A route at a node, with what can be decided without looking at the route.
+/// A route at a node, with the criteria that can be checked without reading the route.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     rank: u32,

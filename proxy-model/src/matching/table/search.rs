@@ -7,7 +7,7 @@ use crate::head::RequestHead;
 use crate::matching::path::{self, DecodedPath};
 use crate::matching::{MethodSet, method};
 
-/// A request, and what has been worked out about it.
+/// A request, and the values already computed from it.
 pub(super) struct Request<'a, C, H: ?Sized> {
     table: &'a RouteTable,
     routes: &'a [C],

@@ -164,7 +164,7 @@ impl Reader<'_> {
         Some((number.parse().ok()?, digits))
     }
 
-    /// Reads a name of which at least three letters are written, and returns its position from 1.
+    /// Reads a name of at least three letters, and returns its position from 1.
     fn name(&mut self, names: &[&str]) -> Option<u32> {
         let letters = self
             .rest

@@ -308,7 +308,7 @@ impl PathTemplate {
         })
     }
 
-    /// The segments as a trie sees them.
+    /// Returns the kinds of the segments, for a trie of routes.
     pub(super) fn shape(&self) -> impl ExactSizeIterator<Item = Shape<'_>> {
         self.segments.iter().map(|segment| match segment {
             Segment::Literal(literal) => Shape::Literal(&literal.folded),
@@ -351,7 +351,7 @@ impl PathTemplate {
         })
     }
 
-    /// The catch-all, if there is one, and the position that it stands at; else the number of segments.
+    /// The catch-all, if there is one, and its position; else the number of segments.
     fn split_catch_all(&self) -> (usize, Option<&Parameter>) {
         match self.segments.split_last() {
             Some((Segment::CatchAll { parameter, .. }, before)) => (before.len(), Some(parameter)),

@@ -14,8 +14,7 @@ pub struct RouteValues(Vec<RouteValue>);
 pub(super) struct RouteValue {
     name: Arc<str>,
     text: Box<str>,
-    /// The value as the client encoded it, if it did. It stays encoded like this when it is put into
-    /// another path.
+    /// The value as the client encoded it, if it did. It keeps this encoding in another path.
     encoded: Option<Box<str>>,
 }
 
@@ -56,7 +55,7 @@ impl RouteValues {
         self.find(name).map(RouteValue::text)
     }
 
-    /// Adds a value, in place of the one that had the name.
+    /// Sets the value of a name, replacing an earlier one.
     pub fn insert(&mut self, name: &str, value: &str) {
         let value = RouteValue::new(name.into(), value);
         match (self.0.iter_mut()).find(|other| equal_ignoring_case(&other.name, name)) {

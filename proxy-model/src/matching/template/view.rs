@@ -1,4 +1,4 @@
-//! Templates as others see them: what has to be known to write one in another language of patterns.
+//! A public view of templates, for conversion to other pattern languages.
 
 use super::multi_part::Piece;
 use super::{Parameter, PathTemplate, Segment};

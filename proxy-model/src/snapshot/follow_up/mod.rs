@@ -58,18 +58,18 @@ const DEPENDENT: [(&str, &[&str]); 6] = [
     ("missing_partition_range", &["LowKey", "HighKey", "Name"]),
 ];
 
-/// Codes of which the place is the object whose keys are missing.
+/// Codes whose pointer names the object with the missing keys.
 const OF_OBJECTS: [&str; 3] = [
     "no_criteria",
     "missing_partition_key",
     "missing_partition_range",
 ];
 
-/// Places of which not everything could be read.
+/// Places that were only partly readable.
 struct Blamed<'a> {
     section: &'a Node,
     base: &'a str,
-    /// Places of which, and below which, nothing was understood.
+    /// Places at and below which nothing was readable.
     unread: HashSet<&'a str>,
     /// Places above these.
     above: HashSet<&'a str>,

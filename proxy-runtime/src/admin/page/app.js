@@ -39,18 +39,19 @@ function showTab() {
 // The words of the sentence that name clusters lead to them.
 function showSentence(overview) {
   const attention = overview.counts.clusters_down + overview.counts.clusters_degraded;
-  const target = overview.state === 'ok' || overview.state === 'starting' ? null : attention ? address.link('clusters') : address.link('problems');
+  const target = overview.state === 'ok' || overview.state === 'starting' ? null : attention ? address.link('clusters') : address.link(TABS[overview.concerns[0]?.kind] ?? 'problems');
   show(byId('sentence'), [overview.sentence, target], target ? element('a', { href: target }, overview.sentence) : overview.sentence);
 }
 
 // Where each part that needs attention is shown.
 const PLACES = { cluster: 'clusters', route: 'routes' };
+const TABS = { policy: 'problems', source: 'sources', service: 'sources' };
 
 function showConcerns(concerns) {
   const place = byId('concerns');
   place.hidden = !concerns.length;
   show(place, concerns, concerns.slice(0, 8).map(({ kind, id, state: name, cause, detail }) => {
-    const to = PLACES[kind] ? address.link(PLACES[kind], { filter: readable(id), open: id }) : address.link('sources');
+    const to = PLACES[kind] ? address.link(PLACES[kind], { filter: readable(id), open: id }) : address.link(TABS[kind] ?? 'problems');
     return element('li', {}, state(name), ' ', element('a', { href: to, title: id }, `${kind} ${readable(id)}`), cause ? ` ${cause.replaceAll('_', ' ')}` : '', detail ? element('div', { class: 'quiet' }, detail) : null);
   }), concerns.length > 8 ? element('li', { class: 'quiet' }, `and ${concerns.length - 8} more`) : null);
 }

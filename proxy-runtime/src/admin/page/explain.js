@@ -4,7 +4,7 @@ import { ask, element, readable } from './dom.js';
 
 const OUTCOMES = {
   matched: 'healthy', not_found: 'down', method_not_allowed: 'down', no_cluster: 'down', no_partition: 'down',
-  no_destination: 'down', answered: 'healthy', refused: 'down', loop_detected: 'down', rejected: 'down',
+  no_destination: 'down', answered: 'healthy', answered_by_policy: 'degraded', refused: 'down', loop_detected: 'down', rejected: 'down',
 };
 
 // How far a request is from a route: each condition that fails, with what was wanted and what came.
@@ -20,7 +20,7 @@ function steps(answer) {
   const values = Object.entries(answer.route_values ?? {});
   if (values.length) row('Path values', element('code', {}, values.map(([name, value]) => `${name} = ${value}`).join(', ')));
   if (answer.location) row('Redirects to', element('code', {}, answer.location));
-  if (answer.policies?.length) row('Policies', answer.policies.map((policy) => element('div', {}, policy)));
+  if (answer.policies?.length) row('Policies', answer.policies.map((policy) => element('div', {}, policy, answer.undecided_policies.includes(policy) ? element('span', { class: 'quiet' }, ' is not asked here: a service, a password or a count decides') : null)));
   if (answer.rules?.length) row('Limits and retries', answer.rules.map((rule) => element('div', {}, rule)));
   if (answer.allow?.length) row('Allowed methods', answer.allow.join(', '));
   if (answer.partition) {
@@ -51,6 +51,7 @@ function steps(answer) {
 function sentence(answer) {
   if (answer.outcome === 'matched') return `Route ${answer.route} takes it.`;
   if (answer.outcome === 'answered') return `Route ${answer.route} answers it: ${answer.status}.`;
+  if (answer.outcome === 'answered_by_policy') return `Route ${answer.route} takes it, and its ${answer.rejected}: ${answer.status}.`;
   if (answer.outcome === 'not_found') return 'No route takes it: 404.';
   if (answer.outcome === 'method_not_allowed') return 'Routes take the path, but not with this method: 405.';
   if (answer.outcome === 'no_cluster') return `Route ${answer.route} takes it, but leads to no cluster: 503.`;

@@ -13,7 +13,7 @@ function summary(route) {
   const minute = route.last_minute;
   return [
     element('span', { class: 'id' }, element('span', { title: route.id }, readable(route.id)), element('span', { class: 'takes mono' }, route.takes)),
-    state(route.state, route.refused ? 'rejects all' : route.clusters.length ? undefined : 'no cluster: 503'),
+    state(route.state, route.refused ? 'rejects all' : route.answers ?? (route.clusters.length ? undefined : 'no cluster: 503')),
     element('span', { class: 'cells' },
       cell('req/s', rate(route.requests_per_second)), failedCell(minute),
       cell('p50', milliseconds(minute?.requests ? minute.p50_ms : null)), cell('p99', milliseconds(minute?.requests ? minute.p99_ms : null)),
@@ -41,7 +41,7 @@ async function detail(place, route) {
   show(place, route,
     element('dl', { class: 'steps' },
       element('dt', {}, 'Takes'), element('dd', { class: 'mono' }, route.takes),
-      element('dt', {}, 'Goes to'), element('dd', {}, route.clusters.length ? targets(route) : state('down', 'no cluster: 503')),
+      element('dt', {}, 'Goes to'), element('dd', {}, route.answers ? `${route.answers}, by the proxy itself` : route.clusters.length ? targets(route) : state('down', 'no cluster: 503')),
       route.refused ? [element('dt', {}, 'Rejects'), element('dd', {}, route.refused)] : [],
       element('dt', {}, 'From'), element('dd', {}, `${route.provider ?? 'the program'}, order ${route.order}`)),
     settings(route.config, SETTINGS), chart, config);

@@ -1,5 +1,6 @@
 //! Readiness and status of a proxy after failed requests.
 
+use discovery_core::merge::MergeSource;
 use http_body_util::BodyExt;
 use tower_service::Service;
 
@@ -213,4 +214,66 @@ async fn a_failure_within_a_layer_counts_once() {
     let cluster = json(&admin, "/api/v1/clusters/dead");
     assert_eq!(cluster["failing"]["failures"], 1, "{cluster}");
     assert_eq!(sentence(&admin).0, "down");
+}
+
+#[tokio::test]
+async fn routes_that_answer_themselves_are_well() {
+    let (proxy, admin) = proxy_of(
+        r#"{"Routes":{
+            "secure":{"Match":{"Path":"/{**rest}"},"Redirect":{"Scheme":"https"}},
+            "closed":{"Match":{"Path":"/closed"},"Respond":{"Status":503}}}}"#,
+    );
+    assert_eq!(get(&proxy, "/closed").await, 503);
+    let well = "All is well: 2 routes answer themselves.".to_owned();
+    assert_eq!(sentence(&admin), ("ok".to_owned(), well));
+    assert_eq!(
+        json(&admin, "/api/v1/overview")["concerns"],
+        serde_json::json!([])
+    );
+    let listed = json(&admin, "/api/v1/routes?sort=name");
+    let answers: Vec<_> = listed["routes"].as_array().unwrap().iter().collect();
+    let states: Vec<_> = answers.iter().map(|route| &route["state"]).collect();
+    assert_eq!(states, ["healthy", "healthy"]);
+    assert_eq!(answers[0]["answers"], "fixed response 503");
+    assert_eq!(answers[1]["answers"], "redirect 307");
+    // Alerts on 5xx leave out what the route is configured to answer with.
+    let metrics = ask(&admin, "/metrics");
+    let metrics = String::from_utf8_lossy(metrics.body()).into_owned();
+    let line =
+        r#"proxy_route_fixed_response{http_route="closed",http_response_status_code="503"} 1"#;
+    assert!(metrics.lines().any(|found| found == line), "{metrics}");
+    // Neither do charts count it as failed.
+    crate::status::chart(proxy.shared()).await;
+    let history = json(&admin, "/api/v1/history?route=closed");
+    let sum = |key: &str| -> u64 {
+        let points = history[key].as_array().unwrap().iter();
+        points.map(|point| point.as_u64().unwrap()).sum()
+    };
+    assert_eq!((sum("requests"), sum("failures")), (1, 0));
+}
+
+/// A source that has never answered, or whose services cannot be used, is not what nobody has configured.
+#[tokio::test]
+async fn sources_without_an_answer_are_no_empty_configuration() {
+    let merged = Merge::new()
+        .source(MergeSource::new(StaticProvider::waiting("late")).with_required(false))
+        .start();
+    merged.ready().await;
+    let (proxy, driver) = Proxy::builder()
+        .snapshots(merged.snapshots())
+        .build()
+        .unwrap();
+    drop(driver);
+    let admin = Admin::builder(proxy).merged(Arc::new(merged)).build();
+    let (state, said) = sentence(&admin);
+    assert_eq!(
+        (&*state, &*said),
+        (
+            "degraded",
+            "1 source has not answered yet, nothing of it serves: late."
+        )
+    );
+    let concern = json(&admin, "/api/v1/overview")["concerns"][0].clone();
+    assert_eq!(concern["kind"], "source");
+    assert_eq!(concern["state"], "starting");
 }

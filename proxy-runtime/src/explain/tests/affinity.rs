@@ -181,7 +181,7 @@ proptest! {
         sent in sent(),
     ) {
         let snapshot = snapshot(&config(policy, "Return503Error", "HealthyAndUnknown", "10.0.0.1"));
-        let running = Proxy::builder().snapshot(std::sync::Arc::clone(&snapshot));
+        let running = Proxy::builder().snapshot(Arc::clone(&snapshot));
         let (proxy, _driver) = running.build().unwrap();
         let parts = request(&proxy.shared().load(), path, &sent);
         let live = proxy.explain(&parts, ConnectionInfo::default());
@@ -207,7 +207,7 @@ fn the_mark_against_loops_is_shown() {
         "HealthyOrPanic",
         "10.0.0.1",
     ));
-    let running = Proxy::builder().snapshot(std::sync::Arc::clone(&snapshot));
+    let running = Proxy::builder().snapshot(Arc::clone(&snapshot));
     let (proxy, _driver) = running.build().unwrap();
     let parts = parts("GET", "/");
     let live = proxy.explain(&parts, ConnectionInfo::default());
@@ -249,7 +249,7 @@ fn keys_of_names_that_are_resolved_are_unknown() {
             "HealthyOrPanic",
             to,
         ));
-        let running = Proxy::builder().snapshot(std::sync::Arc::clone(&snapshot));
+        let running = Proxy::builder().snapshot(Arc::clone(&snapshot));
         let (proxy, _driver) = running.build().unwrap();
         let told = |sent: &Sent| {
             let parts = request(&proxy.shared().load(), "/", sent);

@@ -2,29 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use http::Response;
-use http::header::{CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING};
+use http::header::{HOST, HeaderValue};
 use proptest::prelude::*;
-use proxy_model::transform::Transforms;
 
 use super::*;
 use crate::fixtures::snapshot;
-use crate::forward::{BodyKind, OutgoingHead};
-use crate::head::{HeaderMutations, headers};
+use crate::forward::sent_request;
+use crate::forward::typed::final_head;
+use crate::head::HeaderMutations;
 use crate::http1::{
     FieldValue, OutgoingTarget, RequestInfo, RequestRewrite, ResponseRewrite, parse_response,
     write_request, write_response,
 };
-use crate::transform::apply_to_response;
-
-/// The head of a destination's response as the client gets it, by way of a map.
-fn pass_on(head: &mut http::response::Parts, edits: &HeaderMutations, transforms: &Transforms) {
-    if head.headers.contains_key(TRANSFER_ENCODING) {
-        head.headers.remove(CONTENT_LENGTH);
-    }
-    headers::drop_pointless_length(head.status, &mut head.headers);
-    apply_to_response(transforms, head.status, edits, &mut head.headers);
-}
+use crate::transform::CompiledTransforms;
 
 /// One change.
 #[derive(Clone, Debug)]
@@ -124,10 +116,9 @@ fn sent_from_parts(
     );
     let head = HttpHead::new(parts).with_edits(edits);
     let destination = &config.clusters()[0].destinations()[0];
-    let request = OutgoingHead::new(&head, &config.routes()[0], destination)
-        .unwrap()
-        .into_request((), BodyKind::Empty, false)
-        .unwrap();
+    let route = &config.routes()[0];
+    let plan = CompiledTransforms::of(route, None);
+    let request = sent_request(&head, route, &plan, destination).unwrap();
     assert!(request.headers().contains_key(HOST));
     let fields = request
         .headers()
@@ -208,11 +199,11 @@ proptest! {
             text += "Connection: x-hop\r\n";
             response = response.header("connection", "x-hop");
         }
-        let buffer = (text + "\r\n").into_bytes();
+        let buffer = Bytes::from(text + "\r\n");
         let mut table = HeadTable::new();
         let parsed = parse_response(&buffer, RequestInfo::default(), &HeadLimits::default(), &mut table);
         let Ok(Status::Complete(raw_response)) = parsed else { panic!("{parsed:?}") };
-        let mut head = response.body(()).unwrap().into_parts().0;
+        let head = response.body(()).unwrap().into_parts().0;
 
         let (mut raw, mut typed) = (HeaderMutations::default(), HeaderMutations::default());
         let make = |head: &mut ResponseEdit<'_>, change: &Edit| match *change {
@@ -241,8 +232,10 @@ proptest! {
         let from_bytes = by_name(fields);
 
         let config = snapshot(r#"{ "Routes": { "r": { "Match": { "Path": "/" } } } }"#);
-        pass_on(&mut head, &typed, config.routes()[0].transforms());
-        let fields = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let plan = CompiledTransforms::of(&config.routes()[0], None);
+        let typed = Some(&typed).filter(|edits| !edits.is_empty());
+        let (_, fields) = final_head(&raw_response, &buffer, &table, &plan, typed, 0).unwrap();
+        let fields = fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         prop_assert_eq!(from_bytes, by_name(fields));
     }
 }

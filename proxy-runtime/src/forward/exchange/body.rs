@@ -28,7 +28,7 @@ pub(crate) struct BodyPart {
 }
 
 impl Body {
-    /// The start of a body with this framing. A tunnel has none.
+    /// The start of a request's body with this framing. A tunnel has none.
     #[inline]
     pub(crate) fn new(framing: Framing) -> Self {
         match framing {
@@ -36,6 +36,15 @@ impl Body {
             Framing::Length(length) => Self::Length(length),
             Framing::Chunked => Self::Chunked(ChunkTracker::new()),
             Framing::UntilClose => Self::UntilClose,
+        }
+    }
+
+    /// The start of a response's body with this framing.
+    #[inline]
+    pub(crate) fn of_response(framing: Framing) -> Self {
+        match framing {
+            Framing::Chunked => Self::Chunked(ChunkTracker::of_response()),
+            framing => Self::new(framing),
         }
     }
 

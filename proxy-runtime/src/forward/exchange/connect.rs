@@ -120,7 +120,9 @@ impl<'a> ResolvedRoute<'a> {
             if let Some(trace) = recorder.trace() {
                 filtering.trace(trace);
             }
-            return self.connect_now(down, filtering.edits(), recorder);
+            let link = self.connect_now(down, filtering.edits(), recorder);
+            recorder.ready();
+            return link;
         }
     }
 
@@ -153,6 +155,7 @@ impl<'a> ResolvedRoute<'a> {
             let acquiring = place.acquire(picked.index);
             let error = match down.unless_gone(true, acquiring).await {
                 Some(Ok(mut lease)) => {
+                    recorder.ready();
                     let mut head = down.write_head(&down.head(), self, edits, &picked);
                     if let (Some(trace), Ok(head)) = (recorder.trace(), &mut head) {
                         trace.readdress(head);
@@ -212,6 +215,7 @@ impl<'a> ResolvedRoute<'a> {
         };
         drop(head);
         drop(sent);
+        recorder.ready();
         let picked = match moved {
             None => picked,
             Some(moved) => {

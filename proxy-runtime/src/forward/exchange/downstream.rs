@@ -183,14 +183,14 @@ pub(crate) trait Downstream: Headed {
     /// Ready at `due`; until then the task is woken in time.
     fn poll_due(&mut self, cx: &mut Context<'_>, due: Instant) -> Poll<()>;
 
-    /// Ready when the client has disconnected, or does not read fast enough. Must be polled while
+    /// Ready when the client has disconnected, or does not read fast enough, with the cause. Must be polled while
     /// the exchange waits. `has_sent_all`: the request body is complete.
     fn poll_disconnected(
         &mut self,
         cx: &mut Context<'_>,
         download: &mut Self::Download,
         has_sent_all: bool,
-    ) -> Poll<()>;
+    ) -> Poll<Cause>;
 
     /// Ready when the client has reset the stream. HTTP/1.1 cannot distinguish a cancelled request
     /// from a half-closed connection.
@@ -276,8 +276,8 @@ pub(crate) trait Downstream: Headed {
     /// Returns the deadline for the client to read pending bytes.
     fn backpressure(&self, download: &mut Self::Download) -> Backpressure;
 
-    /// Called at the deadline of [`backpressure`](Self::backpressure). Returns true if the client
-    /// is too slow; then a stream has been reset.
+    /// Called at the deadline of [`backpressure`](Self::backpressure), or at that of the route. Returns true if the
+    /// client is too slow; then a stream has been reset.
     fn gives_up(&mut self, download: &mut Self::Download, pressure: Backpressure) -> bool;
 
     /// Makes an incomplete response visible to the client as an error.
@@ -289,15 +289,18 @@ pub(crate) trait Downstream: Headed {
     /// next request may follow.
     fn served(&mut self, download: &Self::Download, has_more: bool, now: Instant) -> bool;
 
-    /// Sends a local reply. Returns `None` if the client does not receive it. `read_timeout`: the client
-    /// read timeout if there is no minimum data rate.
+    /// Sends a local reply. `read_timeout`: the client read timeout if there is no minimum data rate.
+    ///
+    /// # Errors
+    ///
+    /// The client does not receive it, for this cause.
     async fn send_reply(
         &mut self,
         head: Parts,
         text: Bytes,
         has_more: bool,
         read_timeout: Option<ClientReadTimeout>,
-    ) -> Option<SentReply>;
+    ) -> Result<SentReply, Cause>;
 
     /// Returns the thread's pool of states.
     fn flows() -> &'static LocalKey<Flows<Self>>

@@ -47,6 +47,8 @@ pub(crate) enum ResponseFailure {
     Extension(StatusCode),
     /// The destination ended the body early.
     Destination(&'static str),
+    /// The body is malformed.
+    MalformedBody(&'static str),
     /// The client has disconnected.
     #[cfg_attr(
         not(feature = "server"),

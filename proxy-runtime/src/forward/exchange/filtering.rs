@@ -144,11 +144,11 @@ impl Filtering {
             LocalReply::Status(status) => own(status, None, form),
             LocalReply::Filter(reply) => reply.into_response(form).map(ProxyBody::text),
         };
-        let filters = route.filters().zip(passed);
         let context = route.filter_context(connection);
+        let filters = route.filters().zip(passed);
+        let filters = filters.map(|(filters, passed)| (filters, passed, &context));
         let notes = notes.unwrap_or_default();
-        let transforms = route.route.transforms();
-        let shown = shown_response(response, (filters, notes), context, transforms);
+        let shown = shown_response(response, filters, notes, route.route.transforms());
         let (head, mut body) = shown.into_parts();
         (head, body.take_text())
     }
@@ -224,8 +224,11 @@ pub(crate) fn show<'e>(
 ) -> Result<&'e HeaderMutations, ResponseFailure> {
     // Checked first, so that filters see only responses that clients get.
     let body = &buffer[response.head_length()..];
-    let followed =
-        Body::new(response.framing()).follow(body, &response_limits(), &mut HeadTable::default());
+    let followed = Body::of_response(response.framing()).follow(
+        body,
+        &response_limits(),
+        &mut HeadTable::default(),
+    );
     if followed.is_err() {
         return Err(ResponseFailure::BrokenBody(status));
     }

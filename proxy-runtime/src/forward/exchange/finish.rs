@@ -16,6 +16,7 @@ use super::resolved_route::ResolvedRoute;
 use crate::error::{Cause, ForwardErrorKind};
 use crate::live::DestinationState;
 use crate::local_pool::Recycle;
+use crate::response::CauseHeader;
 use crate::upstream::{Http1Connection, SendError};
 
 /// The state of the client's connection after an exchange.
@@ -211,7 +212,7 @@ impl ResolvedRoute<'_> {
             }
             Unconnected::Replied(reply) => {
                 let about = About {
-                    reply: Cause::of_reply(reply.status()),
+                    reply: reply.cause(),
                     ..About::default()
                 };
                 about
@@ -260,13 +261,25 @@ impl ResolvedRoute<'_> {
         about: About,
         has_more: bool,
     ) -> Forwarded {
-        let (head, text) = filtering.local_reply(self, down.connection(), reply);
+        let (mut head, text) = filtering.local_reply(self, down.connection(), reply);
+        if let Some(header) = self.service.shared().cause_header()
+            && let Some(cause) = about.error.map(ForwardErrorKind::cause).or(about.reply)
+            && header.is_for(down.connection())
+        {
+            CauseHeader::write(cause, &mut head.headers);
+        }
         self.record_reply(down, &mut recorder, &head, about);
         let read_timeout = self.read_timeout(down.data_rate());
         let sent = down.send_reply(head, text, has_more, read_timeout).await;
         recorder.end(about.error, Instant::now());
-        let Some(sent) = sent else {
-            return Forwarded::Disconnected;
+        let sent = match sent {
+            Ok(sent) => sent,
+            Err(cause) => {
+                if let Some(record) = down.record() {
+                    record.disconnected(cause);
+                }
+                return Forwarded::Disconnected;
+            }
         };
         if let Some(record) = down.record() {
             record.replied(sent.sent);

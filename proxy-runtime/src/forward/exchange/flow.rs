@@ -220,6 +220,12 @@ impl ExchangeProgress {
         self.deadlines.due(self.last, is_unanswered)
     }
 
+    /// Returns the time at which the exchange times out, whatever its progress.
+    #[inline]
+    pub(crate) fn limit(&self, is_unanswered: bool) -> Option<Instant> {
+        self.deadlines.limit(is_unanswered)
+    }
+
     /// Returns the failure when the timeout is [due](Self::due).
     #[cold]
     pub(crate) fn timed_out(&self, upload: Stage, is_unanswered: bool) -> Failure {

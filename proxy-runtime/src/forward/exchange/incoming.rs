@@ -5,6 +5,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
+use super::failure::ResponseFailure;
 use crate::http1::{Method, PooledTable, RawResponse};
 use crate::response::TrailerRules;
 use crate::transform::CompiledTransforms;
@@ -29,20 +30,29 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// The body of a response that was received completely, with its content.
-    pub(crate) fn whole(response: &RawResponse, content: Bytes, rules: TrailerRules) -> Self {
-        Self::of(response, Http1Body::read(), content, rules)
-    }
-
-    /// The body behind a head. `table` is that of the head, or any other one.
-    pub(crate) fn behind(
-        response: &RawResponse,
+    /// The body of a response with this status. `content`: all of it, if that was received with the head. `table` is
+    /// that of the head, or any other one.
+    ///
+    /// # Errors
+    ///
+    /// The body is malformed from its start: the client can still get an error.
+    pub(crate) fn begin(
+        (response, status): (&RawResponse, StatusCode),
+        content: Option<Bytes>,
         table: PooledTable,
         rules: TrailerRules,
-        connection: &Http1Connection,
-    ) -> Self {
+        connection: &mut Http1Connection,
+        cx: &mut Context<'_>,
+    ) -> Result<Self, ResponseFailure> {
+        if let Some(content) = content {
+            return Ok(Self::of(response, Http1Body::read(), content, rules));
+        }
         let body = Http1Body::new(response, table, connection);
-        Self::of(response, body, Bytes::new(), rules)
+        let mut incoming = Self::of(response, body, Bytes::new(), rules);
+        match incoming.poll_read(connection, cx) {
+            Poll::Ready(Err(_)) => Err(ResponseFailure::BrokenBody(status)),
+            Poll::Ready(Ok(())) | Poll::Pending => Ok(incoming),
+        }
     }
 
     fn of(response: &RawResponse, body: Http1Body, data: Bytes, rules: TrailerRules) -> Self {
@@ -90,7 +100,7 @@ impl Incoming {
         &mut self,
         connection: &mut Http1Connection,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), ()>> {
+    ) -> Poll<Result<(), ResponseFailure>> {
         match ready!(self.body.poll_frame(connection, cx)) {
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(data) => {
@@ -105,7 +115,10 @@ impl Incoming {
             },
             Some(Err(error)) => {
                 tracing::debug!(target: crate::observe::targets::REQUEST, %error, "the response broke off");
-                return Poll::Ready(Err(()));
+                return Poll::Ready(Err(match error.is_malformed() {
+                    true => ResponseFailure::MalformedBody("its body is malformed"),
+                    false => ResponseFailure::Destination("its body broke off"),
+                }));
             }
             None => {}
         }

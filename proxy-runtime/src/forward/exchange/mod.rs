@@ -216,7 +216,8 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
                 Ok(status) => {
                     let now = Instant::now();
                     let elapsed = recorder.answered_over(&link.picked.in_flight, status, now);
-                    route.log(relay.down, status, &recorder, relay.connection, now);
+                    let over = (&*relay.connection, relay.flow.progress.limit(false));
+                    route.log(relay.down, status, &recorder, over, now);
                     if relay.down.has_switched() {
                         return Box::pin(route.carry(&mut down, link, flow, recorder)).await;
                     }

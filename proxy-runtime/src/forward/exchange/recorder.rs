@@ -1,6 +1,7 @@
 //! The recorder of one exchange.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::StatusCode;
 use proxy_model::{ClusterId, RouteId};
@@ -156,6 +157,17 @@ impl<'a> Recorder<'a> {
     /// The time when the destination was picked.
     pub(crate) fn picked(&self) -> Instant {
         self.count.picked()
+    }
+
+    /// Records that a connection is ready now, for which the request has waited.
+    #[cold]
+    pub(crate) fn ready(&mut self) {
+        self.count.ready_at(Instant::now());
+    }
+
+    /// The time from the head of the request to a connection for it.
+    pub(crate) fn waited(&self) -> Duration {
+        self.count.waited()
     }
 
     /// Records the status of a local reply.

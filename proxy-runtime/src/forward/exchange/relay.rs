@@ -4,6 +4,7 @@
 use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
+use tokio::time::Instant;
 
 use super::downstream::{Backpressure, Download, Downstream, ExchangeStateOf, FinalHead, Record};
 use super::failure::{Failure, ResponseFailure, UploadFailure};
@@ -253,7 +254,7 @@ impl<D: Downstream> Relay<'_, D> {
     fn upload_broke(&mut self, cx: &mut Context<'_>, broken: UploadFailure) -> Result<(), Failure> {
         let download = &mut self.flow.download;
         if self.down.poll_reset(cx, download).is_ready() {
-            return Err(self.disconnected());
+            return Err(self.disconnected(Cause::ClientGone));
         }
         if broken.is_malformed() {
             self.down.note_malformed();
@@ -273,14 +274,15 @@ impl<D: Downstream> Relay<'_, D> {
         self.flow.progress.stop(broken);
     }
 
-    /// Returns the failure for a client that has disconnected.
+    /// Returns the failure for a client that has disconnected, or is disconnected for this cause.
     #[cold]
-    fn disconnected(&mut self) -> Failure {
+    fn disconnected(&mut self, cause: Cause) -> Failure {
         self.down.disconnected();
-        Failure::Disconnected(match self.flow.download.is_unanswered() {
+        let kind = match self.flow.download.is_unanswered() {
             true => ForwardErrorKind::RequestCanceled,
             false => ForwardErrorKind::ResponseBodyCanceled,
-        })
+        };
+        Failure::Disconnected(kind.because(cause))
     }
 
     #[cold]
@@ -291,6 +293,7 @@ impl<D: Downstream> Relay<'_, D> {
             ResponseFailure::Silence => (End::Closed, "it closed without an answer"),
             ResponseFailure::Untrusted => return Failure::Untrusted,
             ResponseFailure::Destination(why) => (End::Closed, why),
+            ResponseFailure::MalformedBody(why) => (End::BrokenBody, why),
             ResponseFailure::Extension(status) => {
                 let instead = StatusCode::INTERNAL_SERVER_ERROR;
                 return Failure::Suppressed(status, ForwardErrorKind::Extension, instead);
@@ -303,7 +306,7 @@ impl<D: Downstream> Relay<'_, D> {
                 let (kind, instead) = End::BrokenBody.verdict(Stage::Done, true);
                 return Failure::Suppressed(status, kind, instead);
             }
-            ResponseFailure::Client => return self.disconnected(),
+            ResponseFailure::Client => return self.disconnected(Cause::ClientGone),
         };
         tracing::debug!(target: crate::observe::targets::REQUEST, ?end, why, "the destination failed");
         let upload = self.flow.outbound.stage();
@@ -331,8 +334,8 @@ impl<D: Downstream> Relay<'_, D> {
         let gone = self
             .down
             .poll_disconnected(cx, &mut flow.download, has_sent_all);
-        if gone.is_ready() {
-            return Poll::Ready(self.disconnected());
+        if let Poll::Ready(cause) = gone {
+            return Poll::Ready(self.disconnected(cause));
         }
         flow.progress.note_news();
         if self
@@ -345,13 +348,16 @@ impl<D: Downstream> Relay<'_, D> {
         }
         let is_unanswered = flow.download.is_unanswered();
         let idle_due = flow.progress.due(is_unanswered);
+        let limit = flow.progress.limit(is_unanswered);
         loop {
             let unacknowledged = self.down.backpressure(&mut flow.download);
-            // A minimum data rate replaces the activity timeout of the cluster.
-            let due = match unacknowledged {
-                Backpressure::Nothing | Backpressure::Idle => idle_due,
-                Backpressure::Rate(due) => due,
-                Backpressure::Elsewhere => return Poll::Pending,
+            // A minimum data rate replaces the activity timeout of the cluster, but no timeout of the route.
+            let due = match (unacknowledged, limit) {
+                (Backpressure::Nothing | Backpressure::Idle, _) => idle_due,
+                (Backpressure::Rate(due), None) => due,
+                (Backpressure::Rate(due), Some(limit)) => due.min(limit),
+                (Backpressure::Elsewhere, None) => return Poll::Pending,
+                (Backpressure::Elsewhere, Some(limit)) => limit,
             };
             if let Some(gate_due) = flow.outbound.gate_due()
                 && gate_due < due
@@ -378,7 +384,11 @@ impl<D: Downstream> Relay<'_, D> {
                 let upload = flow.outbound.stage();
                 return Poll::Ready(flow.progress.timed_out(upload, is_unanswered));
             }
-            if self.down.gives_up(&mut flow.download, unacknowledged) {
+            let pressure = match limit {
+                Some(limit) if limit <= Instant::now() => Backpressure::Idle,
+                _ => unacknowledged,
+            };
+            if self.down.gives_up(&mut flow.download, pressure) {
                 return Poll::Ready(Failure::Disconnected(
                     ForwardErrorKind::ResponseBodyCanceled.because(Cause::ClientTooSlow),
                 ));

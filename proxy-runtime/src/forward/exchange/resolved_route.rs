@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use http::StatusCode;
 use proxy_model::RequestHead;
-use proxy_model::compiled::{Cluster, ClusterIndex, Route, RouteIndex, RouteTarget};
+use proxy_model::compiled::{Cluster, ClusterIndex, Destination, Route, RouteIndex, RouteTarget};
 use proxy_model::matching::Lookup;
 use tokio::time::Instant;
 
@@ -16,6 +16,7 @@ use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::{ConnectContext, body_limit, pick};
 use crate::filter::{FilterContext, Filters};
+use crate::forward::head_lines::in_http10;
 use crate::http1::{ClassSet, Framing, Method};
 use crate::live::DestinationState;
 use crate::policy::RoutePolicies;
@@ -186,6 +187,12 @@ impl<'a> ResolvedRoute<'a> {
         FilterContext::new(self.route, self.cluster, connection)
     }
 
+    /// The configuration of a destination.
+    #[inline]
+    pub(crate) fn picked(&self, picked: &Picked) -> &'a Destination {
+        &self.cluster.destinations()[picked.index.0 as usize]
+    }
+
     #[inline]
     pub(crate) fn destination(&self, picked: &Picked) -> &'a DestinationState {
         self.state.destination(picked.index)
@@ -300,14 +307,15 @@ impl<'a> ResolvedRoute<'a> {
         Ok(head)
     }
 
-    /// Passes the status of a destination's response to the access log.
+    /// Passes the status of a destination's response to the access log. `until`: the time by which the response must
+    /// have ended.
     #[inline]
     pub(crate) fn log<D: Downstream>(
         &self,
         down: &mut D,
         status: StatusCode,
         recorder: &Recorder<'_>,
-        connection: &Http1Connection,
+        (connection, until): (&Http1Connection, Option<Instant>),
         now: Instant,
     ) {
         if let Some(record) = down.record()
@@ -315,8 +323,11 @@ impl<'a> ResolvedRoute<'a> {
         {
             let mut info = self.info(recorder, Some(connection.peer));
             let timeout = self.cluster.upstream().activity_timeout();
-            info.read_timeout = Some(ClientReadLimit::new(timeout, connection.behind()));
+            let limit = ClientReadLimit::new(timeout, connection.behind());
+            info.read_timeout = Some(limit.with_end(until));
             info.time_to_head = Some(now.saturating_duration_since(recorder.picked()));
+            info.added = Some(recorder.waited());
+            info.first_byte = Some(now.saturating_duration_since(recorder.started()));
             record.answered(status, info);
         }
     }
@@ -337,6 +348,8 @@ impl<'a> ResolvedRoute<'a> {
             error: None,
             reply: None,
             time_to_head: None,
+            added: None,
+            first_byte: None,
             read_timeout: Some(ClientReadLimit::new(
                 self.cluster.upstream().activity_timeout(),
                 0,
@@ -355,60 +368,4 @@ fn changed_method<H: RequestHead>(asked: Method, route: &Route, head: &H) -> Opt
     let sent = Method::of(sent);
     let has_own_shape = |method| matches!(method, Method::Head | Method::Connect | Method::Trace);
     (sent == asked || !(has_own_shape(asked) || has_own_shape(sent))).then_some(sent)
-}
-
-/// Makes a head of HTTP/1.1 one of HTTP/1.0. It is not changed twice.
-///
-/// # Errors
-///
-/// The length of the body is unknown: HTTP/1.0 has no chunks.
-#[cold]
-fn in_http10(head: &mut Vec<u8>) -> Result<(), Invalid> {
-    const NEW: &[u8] = b" HTTP/1.1\r\n";
-    const OLD: &[u8] = b" HTTP/1.0\r\n";
-    let Some(line) = head.windows(NEW.len()).position(|part| part == NEW) else {
-        return Ok(());
-    };
-    let lines = String::from_utf8_lossy(head).to_ascii_lowercase();
-    if lines.contains("\r\ntransfer-encoding:") {
-        return Err(Invalid);
-    }
-    head[line..line + OLD.len()].copy_from_slice(OLD);
-    remove_lines(head, &["connection"]);
-    head.truncate(head.len() - 2);
-    head.extend_from_slice(b"Connection: keep-alive\r\n\r\n");
-    Ok(())
-}
-
-/// Removes the lines with these names, which are in lower case, from a head.
-#[cold]
-pub(crate) fn remove_lines(head: &mut Vec<u8>, names: &[&str]) {
-    let mut kept = Vec::with_capacity(head.len());
-    for line in head.split_inclusive(|byte| *byte == b'\n') {
-        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-        let is_named = |other: &&str| name.eq_ignore_ascii_case(other.as_bytes());
-        if !names.iter().any(is_named) {
-            kept.extend_from_slice(line);
-        }
-    }
-    *head = kept;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_head_of_http10_is_made_once_and_has_no_chunks() {
-        let head = "GET /a HTTP/1.1\r\nHost: h\r\nConnection: TE\r\nTE: trailers\r\n\r\n";
-        let expected =
-            "GET /a HTTP/1.0\r\nHost: h\r\nTE: trailers\r\nConnection: keep-alive\r\n\r\n";
-        let mut made = head.as_bytes().to_vec();
-        for _ in 0..2 {
-            in_http10(&mut made).unwrap();
-            assert_eq!(String::from_utf8_lossy(&made), expected);
-        }
-        let chunked = "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
-        assert_eq!(in_http10(&mut chunked.as_bytes().to_vec()), Err(Invalid));
-    }
 }

@@ -3,7 +3,7 @@
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue};
 
-use crate::forward::request::{BodyKind, body_kind};
+use crate::forward::body_kind::{BodyKind, body_kind};
 
 fn headers(lines: &[(http::HeaderName, &'static str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();

@@ -36,7 +36,7 @@ async fn with_a_broken_connection(url: &str, takes: usize) -> ProxyService {
         fresh: false,
         careful: false,
     };
-    let mut lease = service.pool().acquire(wanted).await.unwrap();
+    let mut lease = service.pool().acquire(wanted, None).await.unwrap();
     let connection = lease.raw().unwrap();
     assert!(!connection.is_reused());
     connection.io.replace(Resetting::after(takes, false));
@@ -131,15 +131,18 @@ fn a_request_while_the_runtime_ends_does_not_hang() {
         let service = proxy.service();
         let generation = service.shared().load_full();
         let state = generation.cluster(ClusterIndex(0));
-        let acquiring = service.pool().acquire(ConnectionRequest {
-            destination: &state.destinations()[0],
-            upstream: generation.snapshot().clusters()[0].upstream(),
-            client: state.client(),
-            protocols: Protocols::Http1,
-            announced: None,
-            fresh: false,
-            careful: false,
-        });
+        let acquiring = service.pool().acquire(
+            ConnectionRequest {
+                destination: &state.destinations()[0],
+                upstream: generation.snapshot().clusters()[0].upstream(),
+                client: state.client(),
+                protocols: Protocols::Http1,
+                announced: None,
+                fresh: false,
+                careful: false,
+            },
+            None,
+        );
         let mut acquiring = std::pin::pin!(acquiring);
         let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());

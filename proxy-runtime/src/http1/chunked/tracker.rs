@@ -16,8 +16,8 @@ const DIGITS: u8 = 16;
 /// Strict as RFC 9112 section 7.1: a size is 1 to 16 hexadecimal digits and at most 2⁶³ − 1, every
 /// line ends in CRLF, and data is followed by CRLF. Stricter where the RFC leaves a choice:
 /// extensions have no white space and at most 16 KiB in total; trailers follow the rules of a head,
-/// limited by [`HeadLimits::bytes`] and [`HeadLimits::fields`], and exclude `Host`,
-/// `Content-Length` and `Transfer-Encoding`.
+/// limited by [`HeadLimits::bytes`] and [`HeadLimits::fields`]. Those of a request exclude `Host`,
+/// `Content-Length` and `Transfer-Encoding`; in a response they are [dropped](crate::http1::write_trailers).
 ///
 /// Holds no bytes and allocates nothing. The boundaries of reads have no effect.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,8 @@ pub struct ChunkTracker {
     extension_bytes: u32,
     /// The size so far, and then the rest of the chunk.
     remaining: u64,
+    /// True if fields that are forbidden in trailers make the body invalid.
+    is_request: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +74,7 @@ impl Default for ChunkTracker {
 }
 
 impl ChunkTracker {
-    /// Creates a tracker at the beginning of a body.
+    /// Creates a tracker at the beginning of a request's body.
     #[inline]
     pub fn new() -> Self {
         Self {
@@ -80,6 +82,16 @@ impl ChunkTracker {
             digits: 0,
             extension_bytes: 0,
             remaining: 0,
+            is_request: true,
+        }
+    }
+
+    /// Creates a tracker at the beginning of a response's body.
+    #[inline]
+    pub(crate) fn of_response() -> Self {
+        Self {
+            is_request: false,
+            ..Self::new()
         }
     }
 
@@ -299,11 +311,9 @@ impl ChunkTracker {
             Err(Stop::Rejected(rejection)) => return Err(rejection),
         };
         table.end();
-        if !table
-            .classes()
-            .intersection(ClassSet::NEVER_TRAILERS)
-            .is_empty()
-        {
+        let forbidden = table.classes().intersection(ClassSet::NEVER_TRAILERS);
+        // A recipient may drop them (RFC 9110 section 6.5.1). One who sends them in a request may mean something by it.
+        if self.is_request && !forbidden.is_empty() {
             return Err(Rejection::Trailer);
         }
         self.state = ChunkState::Ended;

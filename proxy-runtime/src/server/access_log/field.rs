@@ -27,6 +27,8 @@ pub(super) enum LogField {
     Duration,
     Outcome,
     Upstream,
+    Added,
+    FirstByte,
     Route,
     Cluster,
     Destination,
@@ -53,7 +55,7 @@ pub(super) struct Milliseconds(pub(super) Duration);
 
 impl LogField {
     /// All fields, in the order of JSON.
-    pub(super) const ALL: [Self; 20] = [
+    pub(super) const ALL: [Self; 22] = [
         Self::Time,
         Self::Remote,
         Self::Scheme,
@@ -67,6 +69,8 @@ impl LogField {
         Self::Duration,
         Self::Outcome,
         Self::Upstream,
+        Self::Added,
+        Self::FirstByte,
         Self::Route,
         Self::Cluster,
         Self::Destination,
@@ -92,6 +96,8 @@ impl LogField {
             Self::Duration => "duration_ms",
             Self::Outcome => "outcome",
             Self::Upstream => "upstream_ms",
+            Self::Added => "added_ms",
+            Self::FirstByte => "first_byte_ms",
             Self::Route => "route",
             Self::Cluster => "cluster",
             Self::Destination => "destination",
@@ -130,6 +136,8 @@ impl LogField {
             Self::Duration => Some(Value::Milliseconds(Milliseconds(record.duration))),
             Self::Outcome => plain(record.outcome.as_str()),
             Self::Upstream => Some(Value::Milliseconds(Milliseconds(exchange?.time_to_head?))),
+            Self::Added => Some(Value::Milliseconds(Milliseconds(exchange?.added?))),
+            Self::FirstByte => Some(Value::Milliseconds(Milliseconds(exchange?.first_byte?))),
             Self::Route => foreign(exchange?.route.as_ref()?.as_str().as_bytes()),
             Self::Cluster => foreign(exchange?.cluster.as_ref()?.as_str().as_bytes()),
             Self::Destination => foreign(exchange?.destination.as_ref()?.as_str().as_bytes()),

@@ -39,8 +39,7 @@ pub struct AccessRecord<'a> {
     pub version: Version,
     /// The response status; `None` if the client disconnected before the response.
     pub status: Option<StatusCode>,
-    /// Bytes of the request body, or bytes that a tunnel received from the client. A tunnel within
-    /// HTTP/2 is logged at its beginning, so without its bytes.
+    /// Bytes of the request body, or bytes that a tunnel received from the client.
     pub bytes_received: u64,
     /// Bytes of the response body, or bytes that a tunnel sent to the client.
     pub bytes_sent: u64,
@@ -51,7 +50,7 @@ pub struct AccessRecord<'a> {
     pub outcome: Outcome,
     /// The forwarding of the request. `None` if it was not forwarded.
     pub exchange: Option<&'a ExchangeInfo>,
-    /// The error of the response body, after the response had begun.
+    /// The error of the response body or the tunnel, after the response had begun.
     pub body_error: Option<ForwardErrorKind>,
     /// The reason why the server rejected the request.
     pub rejection: Option<&'static str>,
@@ -191,6 +190,32 @@ impl Draft {
     /// Records why the client's connection or stream is ended before it has the whole response.
     pub(crate) fn disconnected(&mut self, cause: Cause) {
         self.disconnected = Some(cause);
+    }
+
+    /// Records why the server drops the request before its end, if nothing else is known.
+    pub(crate) fn dropped(&mut self) {
+        match Cause::of_drop() {
+            Cause::ClientGone => {}
+            cause => {
+                self.disconnected.get_or_insert(cause);
+            }
+        }
+    }
+
+    /// Passes the final record of a tunnel, whose end is noticed when it is dropped. `passed`: the bytes received and
+    /// sent, if the client got the response that begins it.
+    pub(crate) fn finish_tunnel(mut self, sink: &dyn AccessLogSink, passed: Option<(u64, u64)>) {
+        let error = ForwardErrorKind::of_tunnel();
+        self.dropped();
+        let outcome = match error {
+            _ if passed.is_none() || self.disconnected.is_some() => Outcome::Aborted,
+            None => Outcome::Complete,
+            Some(error) if error.cause() == Cause::ClientGone => Outcome::Aborted,
+            Some(_) => Outcome::Failed,
+        };
+        self.failed(error);
+        let (received, sent) = passed.unwrap_or_default();
+        self.finish(sink, received, sent, outcome);
     }
 
     /// Passes the final record to `sink`.

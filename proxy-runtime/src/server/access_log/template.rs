@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(
             line(&template.collect::<Vec<_>>().join(" "), &record()),
             "1970-01-01T00:00:01.500Z 192.0.2.7:4711 https GET t.example /a?user=…&token=…&…& HTTP/1.1 200 0 12 \
-             1.234 complete - - - - - - - curl/8"
+             1.234 complete - - - - - - - - - curl/8"
         );
     }
 

@@ -15,9 +15,10 @@ const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 /// The pace at which a client reads responses.
 ///
-/// The connection is checked every few seconds. A client is too slow if data waited for it at each check of a window,
-/// and less was sent in it than the minimum rate. A response that waits for its destination never counts. On HTTP/2
-/// this is about the socket; each stream has its own check, because data of one stream says nothing about another.
+/// A client is too slow if data waited for it at each look of a window, and less was sent in it than the minimum rate. A
+/// response that waits for its destination never counts. An HTTP/1.1 connection looks whenever it waits. On HTTP/2 this is
+/// about the socket, which is looked at every few seconds; each stream has its own check, because data of one stream says
+/// nothing about another.
 #[derive(Debug, Default)]
 pub(crate) struct DownloadPace {
     /// The start of the current run of waiting, and the bytes written by then.
@@ -30,11 +31,26 @@ impl DownloadPace {
         self.run = None;
     }
 
+    /// Returns the end of the window, if data waits for the client.
+    #[inline]
+    pub(crate) fn due(&mut self, state: &ConnectionState, rate: DataRate) -> Option<Instant> {
+        if !waits(state) {
+            self.run = None;
+            return None;
+        }
+        let (since, _) = self.run(state);
+        since.checked_add(rate.window)
+    }
+
+    #[cold]
+    fn run(&mut self, state: &ConnectionState) -> (Instant, u64) {
+        let begin = || (Instant::now(), state.written.load(Relaxed));
+        *self.run.get_or_insert_with(begin)
+    }
+
     pub(crate) fn is_too_slow(&mut self, state: &ConnectionState, rate: Option<DataRate>) -> bool {
         let Some(rate) = rate else { return false };
-        let is_unsent = state.is_http1() && state.unacknowledged.load(Relaxed) > 0;
-        let waits = is_unsent || state.write_blocked.load(Relaxed);
-        if !waits {
+        if !waits(state) {
             self.run = None;
             return false;
         }
@@ -51,6 +67,13 @@ impl DownloadPace {
         self.run = Some((now, written));
         false
     }
+}
+
+/// Returns true if data waits for the client.
+#[inline]
+fn waits(state: &ConnectionState) -> bool {
+    let is_unsent = state.is_http1() && state.unacknowledged.load(Relaxed) > 0;
+    is_unsent || state.write_blocked.load(Relaxed)
 }
 
 /// The pace at which a client sends a body.

@@ -110,7 +110,12 @@ impl RequestRecord {
     }
 
     fn log(&mut self) {
-        if let (Some(draft), Some(log)) = (self.draft.take(), &self.connection.worker.access_log) {
+        if let (Some(mut draft), Some(log)) =
+            (self.draft.take(), &self.connection.worker.access_log)
+        {
+            if self.outcome == Outcome::Aborted {
+                draft.dropped();
+            }
             let metered = self.meter.as_ref().map_or(0, |meter| meter.received());
             let received = self.received + metered;
             draft.finish(log.as_ref(), received, self.sent, self.outcome);

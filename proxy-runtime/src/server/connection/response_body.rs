@@ -10,13 +10,18 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use log_sink::Seldom;
 use pin_project_lite::pin_project;
+use tokio::time::Instant;
 
 use super::record::RequestRecord;
 use super::state::ConnectionState;
 use crate::BoxError;
+use crate::error::{Cause, Dropping};
+use crate::forward::exchange::downstream::Record;
 use crate::observe::{LOG_PAUSE, targets};
 use crate::progress::{ClientReadLimit, ClientReadTimeout};
 use crate::response::BodyError;
+#[cfg(feature = "http2")]
+use crate::server::access_log::Draft;
 use crate::server::metrics::WorkerMetrics;
 use crate::server::outcome::Outcome;
 
@@ -38,19 +43,16 @@ pin_project! {
 }
 
 impl<B: Body> ResponseBody<B> {
-    /// The body of the service's response. `read_timeout`: how long the client may take nothing of it where no rate is
-    /// asked of it, if the service cares. `behind`: bytes that may wait behind a part of it.
+    /// The body of the service's response. `limit`: the service's limit for a client that does not take it.
     pub(crate) fn service(
         body: B,
         record: RequestRecord,
         expected: Expected,
-        read_timeout: Option<ClientReadLimit>,
-        behind: u64,
+        limit: Option<ClientReadLimit>,
     ) -> Self {
         let is_complete = expected.is_complete(0) || body.is_end_stream();
         let mut tracking = Tracking::new(record, expected, is_complete);
-        tracking.read_timeout = read_timeout;
-        tracking.behind = behind;
+        tracking.limit = limit;
         Self {
             content: BodyContent::Service { body },
             tracking,
@@ -68,19 +70,36 @@ impl<B: Body> ResponseBody<B> {
         if has_rate && !is_exempt {
             return None;
         }
-        match &self.tracking.read_timeout {
-            Some(limit) => Some(ClientReadTimeout::new(*limit)),
+        match self.tracking.limit {
+            Some(limit) => Some(ClientReadTimeout::new(limit)),
             None if is_exempt => None,
             None => Some(ClientReadTimeout::new(ClientReadLimit::default())),
         }
     }
 
+    /// The time at which a client that has not taken all of it times out.
+    pub(crate) fn until(&self) -> Option<Instant> {
+        self.tracking.limit.and_then(|limit| limit.until())
+    }
+
     /// Bytes that may wait behind a part of it that its client does not take.
     pub(crate) fn behind(&self) -> u64 {
-        match self.tracking.is_complete {
-            true => 0,
-            false => self.tracking.behind,
-        }
+        let limit = self.tracking.limit.filter(|_| !self.tracking.is_complete);
+        limit.map_or(0, |limit| limit.behind())
+    }
+
+    /// Takes the line of the access log, for the tunnel that follows.
+    #[cfg(feature = "http2")]
+    pub(crate) fn take_draft(&mut self) -> Option<Box<Draft>> {
+        self.tracking.record.draft.take()
+    }
+
+    /// Ends the response, which its client does not get whole for this cause.
+    pub(crate) fn give_up(self: Pin<&mut Self>, cause: Cause) {
+        let mut this = self.project();
+        this.tracking.record.disconnected(cause);
+        let _dropping = Dropping::because(cause);
+        this.content.set(BodyContent::Text { text: None });
     }
 
     /// Notes how much of what was handed over, and of its framing, is still to be written, and whether the socket has
@@ -127,8 +146,8 @@ struct Tracking {
     is_complete: bool,
     unwritten: u64,
     is_flushed: bool,
-    read_timeout: Option<ClientReadLimit>,
-    behind: u64,
+    /// The service's limit for a client that does not take it.
+    limit: Option<ClientReadLimit>,
 }
 
 impl Tracking {
@@ -140,8 +159,7 @@ impl Tracking {
             is_complete,
             unwritten: 0,
             is_flushed: true,
-            read_timeout: None,
-            behind: 0,
+            limit: None,
         }
     }
 

@@ -25,7 +25,7 @@ use super::request_body::{BodyMeter, RequestBody};
 use super::response_body::{Expected, ResponseBody};
 use super::state::ConnectionState;
 use crate::BoxError;
-use crate::error::ForwardErrorKind;
+use crate::error::{Cause, Dropping, ForwardErrorKind};
 #[cfg(feature = "http2")]
 use crate::head::LocalReplyMark;
 use crate::head::put_in_place;
@@ -137,6 +137,14 @@ impl<H: Handler> ServiceCall<H> {
 }
 
 impl<H: Handler> ServiceCall<H> {
+    /// Ends the request, whose client does not get a response for this cause.
+    pub(crate) fn give_up(self: Pin<&mut Self>, cause: Cause) {
+        let mut this = self.project();
+        let _dropping = Dropping::because(cause);
+        this.step.set(Step::Done);
+        drop(this.record.take());
+    }
+
     /// Ready with the head of the response, whose body is given to `place`. After that it stays pending.
     // Not a future: a response is large, and would be moved more often than the rest of the call costs.
     pub(crate) fn poll(
@@ -262,34 +270,16 @@ fn pass_on<B: Body<Data = Bytes>>(
         // gRPC does not exist over HTTP/1.1.
         is_exempt: !record.connection.is_http1() && is_grpc(response.headers()),
     };
-    let is_held_to_rate =
-        record.connection.worker.limits.data_rate.is_some() && !expected.is_exempt;
-    let read_timeout = match is_held_to_rate {
-        true => None,
-        false => client_read_limit(&response).cloned(),
-    };
-    let behind = match response.body().is_end_stream() {
-        true => 0,
-        false => client_read_limit(&response).map_or(0, ClientReadLimit::behind),
-    };
+    let limit = client_read_limit(&response);
     let (head, body) = response.into_parts();
-    place(ResponseBody::service(
-        body,
-        record,
-        expected,
-        read_timeout,
-        behind,
-    ));
+    place(ResponseBody::service(body, record, expected, limit));
     head
 }
 
 /// Returns the service's time limit for a client that does not read the response, if there is one.
-fn client_read_limit<B>(response: &Response<B>) -> Option<&ClientReadLimit> {
-    response
-        .extensions()
-        .get::<ExchangeInfo>()?
-        .read_timeout
-        .as_ref()
+fn client_read_limit<B>(response: &Response<B>) -> Option<ClientReadLimit> {
+    let info = response.extensions().get::<ExchangeInfo>();
+    info.and_then(|info| info.read_timeout)
 }
 
 /// The status of the server's rejection of the request's body, if the service failed for it. One that is no proxy

@@ -17,7 +17,6 @@ use crate::server::access_log::Draft;
 use crate::server::http2::Backlog;
 use crate::server::memory::{Holding, TLS_BUFFER};
 use crate::server::metrics::WorkerMetrics;
-use crate::server::outcome::Outcome;
 use crate::server::shared::WorkerShared;
 use crate::server::validation::RequestRejection;
 
@@ -261,15 +260,11 @@ impl ConnectionState {
         let Some(tunnel) = self.lock_tunnel_draft().take() else {
             return;
         };
-        let outcome = if self.worker.is_cutting() || tunnel.before.is_none() {
-            Outcome::Aborted
-        } else {
-            Outcome::Complete
-        };
         let (read, written) = (self.read.load(Relaxed), self.written.load(Relaxed));
-        let (read_before, written_before) = tunnel.before.unwrap_or((read, written));
-        let (received, sent) = (read - read_before, written - written_before);
-        tunnel.draft.finish(log.as_ref(), received, sent, outcome);
+        let passed = tunnel
+            .before
+            .map(|before| (read - before.0, written - before.1));
+        tunnel.draft.finish_tunnel(log.as_ref(), passed);
     }
 
     fn lock_tunnel_draft(&self) -> parking_lot::MutexGuard<'_, Option<Box<TunnelDraft>>> {

@@ -296,14 +296,16 @@ impl<T: Transport> Client<T> {
             ClientWait::Next => after(self.since, limits.keep_alive),
             _ => after(self.since, limits.header_timeout),
         };
+        let begin = self.since.max(self.mode_since);
         let grace = match self.mode {
             Mode::Serving => return deadline,
             // A request may be on its way, so the socket is read for a little longer.
-            _ if is_silent => limits.closing_grace,
-            Mode::Full => limits.haste(),
-            Mode::Draining => return deadline,
+            _ if is_silent => after(begin, limits.closing_grace),
+            Mode::Full => after(begin, limits.haste()),
+            // Nobody who sends half a head delays the end of the program.
+            Mode::Draining => after(self.mode_since, limits.haste()),
         };
-        deadline.min(after(self.since.max(self.mode_since), grace))
+        deadline.min(grace)
     }
 
     /// Records the end of a request.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::server::connection::{ConnectionState, DownloadPace, after, spread};
 use crate::server::metrics::WorkerMetrics;
 
-/// Interval at which a connection with a response in progress is checked.
+/// Interval at which a connection is woken whose response waits for its destination.
 const CHECK: Duration = Duration::from_secs(5);
 
 /// The single timer of a connection, shared by all of its waits.
@@ -94,16 +94,21 @@ impl Clock {
         cx: &mut Context<'_>,
         state: &ConnectionState,
     ) -> Poll<()> {
+        let rate = state.worker.limits.data_rate;
         loop {
+            if let Some(window) = rate.and_then(|rate| self.pace.due(state, rate)) {
+                ready!(self.poll_due(cx, window));
+                if self.pace.is_too_slow(state, rate) {
+                    WorkerMetrics::add(&state.metrics().slow_clients);
+                    state.abort.store(true, Relaxed);
+                    return Poll::Ready(());
+                }
+                continue;
+            }
             let check = *self
                 .check
                 .get_or_insert_with(|| after(Instant::now(), CHECK));
             ready!(self.poll_due(cx, check));
-            if self.pace.is_too_slow(state, state.worker.limits.data_rate) {
-                WorkerMetrics::add(&state.metrics().slow_clients);
-                state.abort.store(true, Relaxed);
-                return Poll::Ready(());
-            }
             self.check = Some(after(Instant::now(), CHECK));
         }
     }
@@ -185,7 +190,7 @@ mod tests {
         state.write_blocked.store(true, Relaxed);
         let begin = Instant::now();
         poll_fn(|cx| clock.poll_slow_reader(cx, &state)).await;
-        assert_eq!(begin.elapsed(), CHECK + Duration::from_secs(30));
+        assert_eq!(begin.elapsed(), Duration::from_secs(30));
         assert!(state.abort.load(Relaxed));
 
         // Another response: earlier rates do not count.

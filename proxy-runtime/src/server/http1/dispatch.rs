@@ -19,9 +19,11 @@ use super::body_channel::BodySender;
 use super::client::Client;
 use super::response::{ResponseContext, Writing, WrittenHead, write_head};
 use crate::BoxError;
+use crate::error::Cause;
 use crate::forward::recycled::{self, Kind};
 use crate::http1::HeadLimits;
 use crate::observe::targets;
+use crate::progress::ClientReadTimeout;
 use crate::progress::alarm::Alarm;
 use crate::response::ExchangeInfo;
 use crate::server::connection::{ResponseBody, ServiceCall, Transport, after};
@@ -113,7 +115,10 @@ impl Dispatch {
                 match self.poll_meanwhile(cx, client, true, 0) {
                     Meanwhile::Again => {}
                     Meanwhile::Wait => return Poll::Pending,
-                    Meanwhile::Stop => return Poll::Ready(None),
+                    Meanwhile::Stop(cause) => {
+                        call.as_mut().give_up(cause);
+                        return Poll::Ready(None);
+                    }
                 }
             }
         })
@@ -141,11 +146,15 @@ impl Dispatch {
             Some(body) => self.write_body(client, begun, body).await,
             None => Ok(true),
         };
+        if let (Err(Unwritten::Stopped(cause)), Some(body)) = (&written, body.as_mut().as_pin_mut())
+        {
+            body.give_up(*cause);
+        }
         body.set(None);
         match written {
             Ok(true) => {}
-            Ok(false) => return NextStep::Drop,
-            Err(error) => {
+            Ok(false) | Err(Unwritten::Stopped(_)) => return NextStep::Drop,
+            Err(Unwritten::Failed(error)) => {
                 tracing::debug!(target: targets::SERVER, %error, "the response could not be written");
                 return NextStep::Drop;
             }
@@ -185,7 +194,7 @@ impl Dispatch {
     ) -> Meanwhile {
         // First, so that the timer is armed in every case.
         if client.clock.poll_slow_reader(cx, &client.state).is_ready() {
-            return Meanwhile::Stop;
+            return Meanwhile::Stop(Cause::ClientTooSlow);
         }
         // Pipelined bytes count as held memory too.
         let unsent = match client.input.is_empty() {
@@ -193,7 +202,7 @@ impl Dispatch {
             false => client.input.memory(),
         };
         if client.state.hold(unacknowledged + unsent, cx.waker()) {
-            return Meanwhile::Stop;
+            return Meanwhile::Stop(Cause::ClientMemory);
         }
         match &mut self.sender {
             Some(sender) if !sender.has_ended() => {
@@ -203,7 +212,7 @@ impl Dispatch {
                     // client may have closed its side because of what it reads.
                     Poll::Pending if may_continue && sender.is_unread() => {
                         match self.watch.poll(cx, client) {
-                            Poll::Ready(()) => Meanwhile::Stop,
+                            Poll::Ready(()) => Meanwhile::Stop(Cause::ClientGone),
                             Poll::Pending => Meanwhile::Wait,
                         }
                     }
@@ -211,7 +220,7 @@ impl Dispatch {
                 }
             }
             _ => match client.poll_gone(cx) {
-                Poll::Ready(()) => Meanwhile::Stop,
+                Poll::Ready(()) => Meanwhile::Stop(Cause::ClientGone),
                 Poll::Pending => Meanwhile::Wait,
             },
         }
@@ -248,7 +257,7 @@ impl Dispatch {
         client: &mut Client<T>,
         begun: WrittenHead,
         mut body: Pin<&mut ResponseBody<B>>,
-    ) -> io::Result<bool>
+    ) -> Result<bool, Unwritten>
     where
         T: Transport,
         B: Body<Data = Bytes>,
@@ -256,7 +265,7 @@ impl Dispatch {
     {
         // gRPC does not exist over HTTP/1.1.
         let mut read_timeout = body.read_timeout(false);
-        let behind = body.behind();
+        let (behind, until) = (body.behind(), body.until());
         let mut before = 0;
         let mut writing = begun.writing;
         let mut batch = Batch::new(client.state.worker.limits.effective_buffer());
@@ -314,14 +323,18 @@ impl Dispatch {
                     if written.is_ready() || std::mem::replace(&mut before, sent) != sent {
                         read_timeout.moved();
                     }
-                    if written.is_pending() && client.clock.poll_due(cx, read_timeout.due()).is_ready() {
-                        // The client must not take a truncated response for a complete one.
-                        client.state.abort.store(true, Relaxed);
-                        return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-                    }
+                }
+                let waits = read_timeout.as_mut().map(ClientReadTimeout::due);
+                let due = waits.into_iter().chain(until).min();
+                if written.is_pending()
+                    && due.is_some_and(|due| client.clock.poll_due(cx, due).is_ready())
+                {
+                    // The client must not take a truncated response for a complete one.
+                    client.state.abort.store(true, Relaxed);
+                    return Poll::Ready(Err(Unwritten::Stopped(Cause::ClientTooSlow)));
                 }
                 if let Poll::Ready(result) = written {
-                    result?;
+                    result.map_err(Unwritten::Failed)?;
                     if let Some(is_whole) = end {
                         return Poll::Ready(Ok(is_whole));
                     }
@@ -334,7 +347,7 @@ impl Dispatch {
                     // The service got data, so its response body may go on.
                     Meanwhile::Again if is_waiting => {}
                     Meanwhile::Again | Meanwhile::Wait => return Poll::Pending,
-                    Meanwhile::Stop => return Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+                    Meanwhile::Stop(cause) => return Poll::Ready(Err(Unwritten::Stopped(cause))),
                 }
             }
         })
@@ -347,8 +360,15 @@ enum Meanwhile {
     /// A part of the request body was passed to the service.
     Again,
     Wait,
-    /// The client has disconnected, or is too slow.
-    Stop,
+    /// The client has disconnected, or is to be disconnected, for this cause.
+    Stop(Cause),
+}
+
+/// The reason why a response was not written.
+enum Unwritten {
+    Failed(io::Error),
+    /// The client has disconnected, or is to be disconnected, for this cause.
+    Stopped(Cause),
 }
 
 fn poll_flushed<T: Transport>(

@@ -33,6 +33,7 @@ use crate::server::connection::{
 use crate::server::engine::{Forwarded, Http1Downstream};
 use crate::server::handler::{Handler, Served};
 use crate::server::metrics::WorkerMetrics;
+use crate::server::mode::Mode;
 use crate::server::outcome::Outcome;
 use crate::server::validation::{self, ValidRequest};
 use crate::stream::write_all;
@@ -384,8 +385,12 @@ fn time_out<T: Transport>(client: &mut Client<T>, since: Instant) {
     );
     log_rejected_head(state, since, why, 0);
     client.output.extend_from_slice(TIMEOUT);
-    // The rest of the head may still arrive, so the close must linger.
-    state.unread.store(true, Relaxed);
+    match state.worker.mode() {
+        // Nobody waits for the rest of the head.
+        Mode::Draining => client.input.consume(client.input.filled().len()),
+        // It may still arrive, so the close must linger.
+        Mode::Serving | Mode::Full => state.unread.store(true, Relaxed),
+    }
 }
 
 /// Logs an invalid request. `sent`: length of the response body.

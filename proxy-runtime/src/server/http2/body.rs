@@ -1,10 +1,12 @@
 //! Request bodies of HTTP/2 streams for the `http` path.
 
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use h2::RecvStream;
 use http_body::Frame;
+use parking_lot::Mutex;
 
 use crate::head::headers::strip_trailers;
 
@@ -20,6 +22,49 @@ pub(crate) struct StreamReader {
     /// Number of bytes in the last frame that was returned.
     held: usize,
     has_ended: bool,
+    /// Set until the first data arrives, if the client expects `100 Continue`.
+    expectation: Option<Arc<Expectation>>,
+}
+
+/// A client that expects `100 Continue` before it sends its body (RFC 9110 section 10.1.1).
+#[derive(Debug, Default)]
+pub(super) struct Expectation(Mutex<Wait>);
+
+#[derive(Debug, Default)]
+struct Wait {
+    /// True if the body is waited for.
+    is_awaited: bool,
+    /// The stream, which sends the interim response.
+    stream: Option<Waker>,
+}
+
+impl Expectation {
+    /// Records that the body is waited for.
+    #[cold]
+    fn wait(&self) {
+        let stream = {
+            let mut wait = self.0.lock();
+            wait.is_awaited = true;
+            wait.stream.take()
+        };
+        if let Some(stream) = stream {
+            stream.wake();
+        }
+    }
+
+    /// Ready when the body is waited for.
+    pub(super) fn poll_awaited(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let waker = cx.waker().clone();
+        let mut wait = self.0.lock();
+        if wait.is_awaited {
+            return Poll::Ready(());
+        }
+        let before = wait.stream.replace(waker);
+        // Dropping a waker may run foreign code, which must not run under the lock.
+        drop(wait);
+        drop(before);
+        Poll::Pending
+    }
 }
 
 impl StreamReader {
@@ -30,7 +75,13 @@ impl StreamReader {
             left: length,
             held: 0,
             has_ended: false,
+            expectation: None,
         }
+    }
+
+    /// Tells `expectation` when the body is waited for, and nothing of it has come.
+    pub(super) fn expect_continue(&mut self, expectation: Arc<Expectation>) {
+        self.expectation = Some(expectation);
     }
 
     /// Returns true if the body has ended.
@@ -61,7 +112,13 @@ impl StreamReader {
             let _ = self.stream.flow_control().release_capacity(held);
         }
         loop {
-            match ready!(self.stream.poll_data(cx)) {
+            let polled = self.stream.poll_data(cx);
+            if let Some(expectation) = self.expectation.take()
+                && polled.is_pending()
+            {
+                expectation.wait();
+            }
+            match ready!(polled) {
                 Some(Ok(data)) if data.is_empty() => {}
                 Some(Ok(data)) => {
                     self.held = data.len();

@@ -22,6 +22,7 @@ use super::watch::{Noticed, Unfinished, Watched};
 use crate::server::connection::Held;
 use crate::server::connection::{ConnectionIo, ConnectionState, Transport};
 use crate::server::limits::Limits;
+use crate::server::validation;
 
 /// Number of rounds after which the task yields to other connections.
 const ROUNDS: usize = 16;
@@ -303,7 +304,7 @@ fn builder(limits: &Limits) -> Builder {
     builder
         // WebSockets over HTTP/2 (RFC 8441).
         .enable_connect_protocol()
-        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        .max_header_list_size(validation::header_list_limit(limits))
         .max_send_buffer_size(limits.effective_buffer().min(u32::MAX as usize))
         .max_concurrent_streams(http2.concurrent_streams)
         .initial_window_size(http2.stream_window)

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::connection::{Accepted, Connection};
 use super::streams::Ending;
 use super::watch::Unfinished;
+use crate::error::{Cause, Dropping};
 use crate::observe::targets;
 use crate::server::connection::{ConnectionState, DownloadPace, Transport, after, spread};
 use crate::server::limits::Limits;
@@ -45,7 +46,7 @@ where
     let mut watch = None;
     let mut is_offered = false;
     let mut alarm = std::pin::pin!(sleep_until(clock.due()));
-    loop {
+    let cause = loop {
         let armed = alarm.deadline();
         let served = poll_fn(|cx| {
             // The watch wakes the task when the mode changes.
@@ -77,7 +78,13 @@ where
         tokio::select! {
             biased;
             ended = served => match ended {
-                Some(result) => return log_end(&state, result),
+                Some(result) => {
+                    log_end(&state, result);
+                    break match state.is_shed() {
+                        true => Cause::ClientMemory,
+                        false => Cause::ClientGone,
+                    };
+                }
                 None => alarm.as_mut().reset(clock.due()),
             },
             () = alarm.as_mut() => match clock.expire() {
@@ -88,7 +95,7 @@ where
                 // Incomplete requests are lost: no other frame may arrive before the block is
                 // complete.
                 DeadlineAction::Unfinished => connection.end_now(Reason::NO_ERROR),
-                DeadlineAction::Drop => return,
+                DeadlineAction::Drop(cause) => break cause,
             },
         }
         if clock.has_news() {
@@ -96,7 +103,10 @@ where
             connection.shut_down();
         }
         alarm.as_mut().reset(clock.due());
-    }
+    };
+    // Requests that are in progress end with it.
+    let _dropping = Dropping::because(cause);
+    drop(connection);
 }
 
 fn log_end(state: &ConnectionState, result: Result<(), h2::Error>) {
@@ -137,7 +147,8 @@ enum DeadlineAction {
     Unacknowledged,
     /// The client has not completed a header block.
     Unfinished,
-    Drop,
+    /// The connection ends at once, for this cause.
+    Drop(Cause),
 }
 
 /// The activity of the connection.
@@ -260,7 +271,17 @@ impl NextDeadline {
             Phase::Idle if self.is_leaving() => self.closing_due(),
             Phase::Idle => after(self.since, self.limits().keep_alive),
             Phase::Busy => self.check,
-            Phase::Closing => after(self.since, CLOSING),
+            Phase::Closing => after(self.since, self.closing()),
+        }
+    }
+
+    /// The time limit for `h2` to close the connection. Where the server stops, that and the grace of an idle connection
+    /// are no longer than for other incomplete requests.
+    fn closing(&self) -> Duration {
+        let limits = self.limits();
+        match self.mode {
+            Mode::Draining => CLOSING.min(limits.haste().saturating_sub(limits.closing_grace)),
+            Mode::Serving | Mode::Full => CLOSING,
         }
     }
 
@@ -316,7 +337,7 @@ impl NextDeadline {
             }
             Phase::Busy => DeadlineAction::Wait,
             // A client that keeps its side open does not keep the connection.
-            Phase::Closing => DeadlineAction::Drop,
+            Phase::Closing => DeadlineAction::Drop(Cause::ClientGone),
         }
     }
 
@@ -333,7 +354,7 @@ impl NextDeadline {
             // Resets tunnels and streams of a client that is gone.
             Hearing::Dead => {
                 self.state.abort.store(true, Relaxed);
-                return DeadlineAction::Drop;
+                return DeadlineAction::Drop(Cause::ClientGone);
             }
         }
         let rate = self.limits().data_rate;
@@ -342,7 +363,7 @@ impl NextDeadline {
         }
         WorkerMetrics::add(&self.state.metrics().slow_clients);
         self.state.abort.store(true, Relaxed);
-        DeadlineAction::Drop
+        DeadlineAction::Drop(Cause::ClientTooSlow)
     }
 
     /// A measure of the client's activity: bytes it sent, and bytes it received from a full socket.

@@ -117,15 +117,26 @@ impl Room {
         is_too_slow
     }
 
-    /// Poll it when the stream only waits. Ready when the client is too slow.
-    pub(crate) fn poll_too_slow(&mut self, deadline: &Deadline) -> Poll<()> {
-        while let Some(due) = self.due() {
+    /// Poll it when the stream only waits. Ready when the client is too slow, or at the time `until`. True: it was too
+    /// slow for the data rate.
+    pub(crate) fn poll_too_slow(
+        &mut self,
+        deadline: &Deadline,
+        until: Option<Instant>,
+    ) -> Poll<bool> {
+        loop {
+            let window = self.due();
+            let Some(due) = window.into_iter().chain(until).min() else {
+                return Poll::Pending;
+            };
             ready!(deadline.poll_due(due));
+            if until == Some(due) {
+                return Poll::Ready(false);
+            }
             if self.is_too_slow() {
-                return Poll::Ready(());
+                return Poll::Ready(true);
             }
         }
-        Poll::Pending
     }
 }
 
@@ -175,6 +186,8 @@ pub(crate) struct StreamSend<'a> {
     pub(crate) is_exempt: bool,
     /// The timeout in place of a minimum rate, if none applies or the stream is exempt.
     pub(crate) read_timeout: Option<ClientReadTimeout>,
+    /// The time by which the client must have received everything.
+    pub(crate) until: Option<Instant>,
 }
 
 impl StreamSend<'_> {
@@ -222,13 +235,16 @@ impl StreamSend<'_> {
             Poll::Pending => {
                 self.held.set(wanted as u64 + self.behind, self.connection);
                 if let Some(read_timeout) = &mut self.read_timeout {
-                    ready!(self.deadline.poll_due(read_timeout.due()));
+                    let due = read_timeout.due();
+                    let due = self.until.map_or(due, |until| until.min(due));
+                    ready!(self.deadline.poll_due(due));
                 } else {
                     if !self.is_exempt {
                         self.room.lacks(self.connection);
                     }
-                    ready!(self.room.poll_too_slow(self.deadline));
-                    WorkerMetrics::add(&self.connection.metrics().slow_clients);
+                    if ready!(self.room.poll_too_slow(self.deadline, self.until)) {
+                        WorkerMetrics::add(&self.connection.metrics().slow_clients);
+                    }
                 }
                 stream.send_reset(Reason::CANCEL);
                 Poll::Ready(Err(Unsent::TooSlow))

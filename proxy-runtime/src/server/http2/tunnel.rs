@@ -10,6 +10,7 @@ use h2::{RecvStream, SendStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::room::poll_room;
+use crate::server::access_log::Draft;
 use crate::server::connection::{Held, OpenStream};
 use crate::server::memory::TUNNEL_BUFFERS;
 use crate::stream::Http2Ends;
@@ -21,15 +22,38 @@ pub(super) struct StreamTunnel {
     held: Held,
     /// Keeps the connection from being idle.
     open: OpenStream,
+    /// The line of the access log.
+    draft: Option<Box<Draft>>,
+    /// Bytes that the client has sent.
+    received: u64,
+    /// Bytes that the client was sent.
+    sent: u64,
 }
 
 impl StreamTunnel {
-    pub(super) fn new(receive: RecvStream, send: SendStream<Bytes>, open: OpenStream) -> Self {
+    pub(super) fn new(
+        receive: RecvStream,
+        send: SendStream<Bytes>,
+        open: OpenStream,
+        draft: Option<Box<Draft>>,
+    ) -> Self {
         open.connection().expect_to_hold();
         Self {
             ends: Http2Ends::new(receive, send),
             held: Held::default(),
             open,
+            draft,
+            received: 0,
+            sent: 0,
+        }
+    }
+}
+
+impl Drop for StreamTunnel {
+    fn drop(&mut self) {
+        let log = &self.open.connection().worker.access_log;
+        if let (Some(draft), Some(log)) = (self.draft.take(), log) {
+            draft.finish_tunnel(log.as_ref(), Some((self.received, self.sent)));
         }
     }
 }
@@ -40,7 +64,10 @@ impl AsyncRead for StreamTunnel {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.ends.poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        let polled = self.ends.poll_read(cx, buffer);
+        self.received += (buffer.filled().len() - before) as u64;
+        polled
     }
 }
 
@@ -67,7 +94,9 @@ impl AsyncWrite for StreamTunnel {
         let Some(room) = room else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
-        Poll::Ready(this.ends.send(bytes, room))
+        let sent = this.ends.send(bytes, room);
+        this.sent += *sent.as_ref().unwrap_or(&0) as u64;
+        Poll::Ready(sent)
     }
 
     /// Does nothing: the connection sends what was written.

@@ -9,19 +9,22 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap};
 use http::request::Parts;
-use http::{Method, Request, Response, response};
+use http::{Method, Request, Response, StatusCode, response};
 use http_body::{Body, Frame};
 use proxy_model::compiled::RouteIndex;
 
-use super::body::StreamReader;
+use super::body::{Expectation, StreamReader};
 use super::client::StreamClient;
 use super::fields::{StreamResponseContext, settle, settle_head};
 use super::room::{Room, StreamSend, Unsent};
 use super::streams::Ending;
 use super::tunnel::StreamTunnel;
 use crate::BoxError;
+use crate::error::Cause;
+use crate::head::headers::has_token;
+use crate::server::access_log::Draft;
 use crate::server::connection::Held;
 use crate::server::connection::{
     ConnectionState, RequestBody, ResponseBody, ResponseRules, ServiceCall, is_grpc, is_grpc_call,
@@ -57,6 +60,7 @@ pub(super) async fn serve<H: Handler>(
     let mut tunnel = None;
     let mut rejected = None;
     let has_body = body.is_some();
+    let mut expectation = expectation(&head.headers);
     let call = match admission {
         Ok(()) if head.method == Method::CONNECT => {
             tunnel = body.map(|body| (body, offer(&mut head)));
@@ -66,7 +70,10 @@ pub(super) async fn serve<H: Handler>(
         Ok(()) => {
             let body = match body {
                 Some(body) => {
-                    let reader = StreamReader::new(body, declared_length(&head.headers));
+                    let mut reader = StreamReader::new(body, declared_length(&head.headers));
+                    if let Some(expectation) = &expectation {
+                        reader.expect_continue(Arc::clone(expectation));
+                    }
                     RequestBody::incoming(reader, &connection, response_context.is_call)
                 }
                 None => RequestBody::empty(),
@@ -91,17 +98,24 @@ pub(super) async fn serve<H: Handler>(
         if let Poll::Ready(head) = call.as_mut().poll(cx, |made| body = Some(made)) {
             return Poll::Ready(Some(head));
         }
+        let awaited = expectation.as_ref().map(|body| body.poll_awaited(cx));
+        if awaited == Some(Poll::Ready(())) {
+            expectation = None;
+            // A stream that is gone is noticed with the response.
+            let _ = respond.send_informational(continues());
+        }
         match has_body {
             true => Poll::Pending,
             false => respond.poll_reset(cx).map(|_| None),
         }
     });
-    let (Some(head), Some(body)) = (answered.await, body) else {
+    let (Some(head), Some(mut body)) = (answered.await, body) else {
         return Ending::Reset;
     };
     let ending = match tunnel {
         Some((receive, switch)) if head.status.is_success() => {
-            begin_tunnel(head, respond, receive, switch, &connection);
+            let ends = (respond, receive, switch);
+            begin_tunnel(head, ends, &connection, body.take_draft());
             Ending::Settled
         }
         _ => {
@@ -113,6 +127,7 @@ pub(super) async fn serve<H: Handler>(
                 behind: body.behind(),
                 is_exempt: is_grpc(&head.headers),
                 read_timeout: body.read_timeout(true),
+                until: body.until(),
             };
             send(head, body, respond, response_context, has_body, waiting).await
         }
@@ -122,6 +137,18 @@ pub(super) async fn serve<H: Handler>(
         connection.unread.store(true, Relaxed);
     }
     ending
+}
+
+/// Returns the expectation of a client that may wait for `100 Continue`.
+fn expectation(fields: &HeaderMap) -> Option<Arc<Expectation>> {
+    let expects = fields.contains_key(EXPECT) && has_token(fields, &EXPECT, "100-continue");
+    expects.then(Arc::default)
+}
+
+fn continues() -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::CONTINUE;
+    response
 }
 
 /// Offers the stream to the service as a tunnel.
@@ -141,17 +168,23 @@ fn offer(head: &mut Parts) -> Switch {
 /// section 5).
 fn begin_tunnel(
     mut head: response::Parts,
-    mut respond: SendResponse<Bytes>,
-    receive: RecvStream,
-    switch: Switch,
+    (mut respond, receive, switch): (SendResponse<Bytes>, RecvStream, Switch),
     connection: &Arc<ConnectionState>,
+    draft: Option<Box<Draft>>,
 ) {
     settle(&mut head.headers);
     // RFC 9110 section 9.3.6 forbids a length in a successful response to CONNECT.
     head.headers.remove(CONTENT_LENGTH);
-    if let Ok(send) = respond.send_response(Response::from_parts(head, ()), false) {
-        let tunnel = StreamTunnel::new(receive, send, connection.enter_stream());
-        switch.complete_stream(Box::new(tunnel));
+    match respond.send_response(Response::from_parts(head, ()), false) {
+        Ok(send) => {
+            let tunnel = StreamTunnel::new(receive, send, connection.enter_stream(), draft);
+            switch.complete_stream(Box::new(tunnel));
+        }
+        Err(_) => {
+            if let (Some(draft), Some(log)) = (draft, &connection.worker.access_log) {
+                draft.finish_tunnel(log.as_ref(), None);
+            }
+        }
     }
 }
 
@@ -233,7 +266,10 @@ where
         match waiting.send(&mut stream, data, is_end, note).await {
             Ok(()) if is_end => return Ending::Settled,
             Ok(()) => {}
-            Err(Unsent::TooSlow) => return Ending::Settled,
+            Err(Unsent::TooSlow) => {
+                body.as_mut().give_up(Cause::ClientTooSlow);
+                return Ending::Settled;
+            }
             Err(Unsent::Disconnected) => return Ending::Reset,
         }
     }

@@ -1,6 +1,6 @@
 //! Validation of HTTP/2 requests beyond that of `h2`.
 
-use http::header::{EXPECT, HOST};
+use http::header::{CONTENT_LENGTH, EXPECT, HOST};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
@@ -29,6 +29,9 @@ pub(crate) fn validate_http2(
     check_method(request)?;
     let names = FieldNames::of(&request.headers);
     check_authority(request, names.classes)?;
+    if names.classes.contains(FieldClass::ContentLength) {
+        check_length(&request.headers)?;
+    }
     settle_path(request, rules)?;
     if names.classes.contains(FieldClass::Expect) {
         check_expect(&request.headers)?;
@@ -56,27 +59,50 @@ fn check_size(request: &Parts, limits: &Limits) -> Result<(), RequestRejection> 
             "the method is not known",
         ));
     }
-    let target = &request.uri;
-    let authority = target
-        .authority()
-        .map_or(0, |authority| authority.as_str().len());
-    let path = target
-        .path_and_query()
-        .map_or(0, |path| path.as_str().len());
-    if method + authority + path > limits.request_line {
+    let path = request.uri.path_and_query();
+    let path = path.map_or(0, |path| path.as_str().len());
+    if method + path > limits.request_line {
         return Err(RequestRejection::new(
             StatusCode::URI_TOO_LONG,
             "the request's target is too long",
         ));
     }
-    // `h2` limits only the bytes of a head.
-    if request.headers.len() > limits.header_fields {
+    // Counted as in HTTP/1.1, where the authority is a field, too.
+    let authority = request.uri.authority();
+    let authority = authority.filter(|_| !request.headers.contains_key(HOST));
+    if request.headers.len() + usize::from(authority.is_some()) > limits.header_fields {
         return Err(RequestRejection::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             "the request has too many header fields",
         ));
     }
+    let of_field = |name: usize, value: usize| name + ": \r\n".len() + value;
+    let host = authority.map_or(0, |authority| {
+        of_field(HOST.as_str().len(), authority.as_str().len())
+    });
+    let fields = request.headers.iter();
+    let fields = fields.map(|(name, value)| of_field(name.as_str().len(), value.len()));
+    let line = method + path + "  HTTP/1.1\r\n\r\n".len();
+    if line + host + fields.sum::<usize>() > limits.header_bytes {
+        return Err(RequestRejection::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "the request's head is too large",
+        ));
+    }
     Ok(())
+}
+
+/// Bytes that HTTP/2 counts for each field besides its text (RFC 9113 section 6.5.2).
+const OF_A_FIELD: usize = 32;
+
+/// Returns the limit for `h2`, which counts more than [`check_size`] and resets streams without a line in the log.
+pub(crate) fn header_list_limit(limits: &Limits) -> u32 {
+    // Four pseudo-header fields.
+    let fields = limits.header_fields.saturating_add(4);
+    let names = ":method:scheme:authority:path".len() + "https".len();
+    let most = limits.header_bytes.saturating_add(names);
+    let most = most.saturating_add(fields.saturating_mul(OF_A_FIELD));
+    u32::try_from(most).unwrap_or(u32::MAX)
 }
 
 /// Rejects `CONNECT` and `TRACE`. A reverse proxy is no tunnel to anywhere (RFC 9110 section
@@ -131,6 +157,14 @@ fn only_host(headers: &HeaderMap) -> Result<Option<&HeaderValue>, RequestRejecti
     match hosts.next() {
         None => Ok(host),
         Some(_) => Err(bad("the request has more than one Host field")),
+    }
+}
+
+/// Rejects two lengths, even if they agree, as in HTTP/1.1.
+fn check_length(headers: &HeaderMap) -> Result<(), RequestRejection> {
+    match headers.get_all(CONTENT_LENGTH).iter().nth(1) {
+        None => Ok(()),
+        Some(_) => Err(bad("the request has more than one Content-Length field")),
     }
 }
 

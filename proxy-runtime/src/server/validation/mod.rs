@@ -12,7 +12,7 @@ use http::uri::PathAndQuery;
 use http::{StatusCode, Uri};
 
 #[cfg(feature = "http2")]
-pub(crate) use self::http2::validate_http2;
+pub(crate) use self::http2::{header_list_limit, validate_http2};
 use self::path::Path;
 pub(crate) use self::senders::settle_claims;
 #[cfg(feature = "http2")]

@@ -93,7 +93,7 @@ impl Future for OnUpgrade {
             UpgradeState::There(upgraded) => Ok(upgraded),
             UpgradeState::Undecided(_) | UpgradeState::Gone => Err(io::Error::new(
                 io::ErrorKind::NotConnected,
-                "the connection was not upgraded, or is somebody else's",
+                "the connection was not upgraded, or was taken already",
             )),
         })
     }

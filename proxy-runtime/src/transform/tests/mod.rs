@@ -6,15 +6,18 @@ mod response;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Request};
 use proxy_model::Snapshot;
-use proxy_model::transform::Transforms;
 
 use crate::connection::ConnectionInfo;
 use crate::fixtures::snapshot;
-use crate::forward::{BodyKind, OutgoingHead};
-use crate::head::{HeaderMutations, HttpHead};
+use crate::forward::sent_request;
+use crate::forward::typed::final_head;
+use crate::head::HttpHead;
+use crate::http1::{HeadLimits, HeadTable, RequestInfo, Status, parse_response};
+use crate::transform::CompiledTransforms;
 
 /// One route with these transforms, to one destination with these settings.
 fn config(path: &str, transforms: &str, destination: &str) -> Arc<Snapshot> {
@@ -34,10 +37,14 @@ fn config(path: &str, transforms: &str, destination: &str) -> Arc<Snapshot> {
 fn forwarded(config: &Snapshot, request: &Parts, connection: ConnectionInfo) -> Request<()> {
     let head = HttpHead::with_connection(request, connection);
     let destination = &config.clusters()[0].destinations()[0];
-    OutgoingHead::new(&head, &config.routes()[0], destination)
-        .unwrap()
-        .into_request((), BodyKind::Empty, false)
-        .unwrap()
+    let route = &config.routes()[0];
+    sent_request(
+        &head,
+        route,
+        &CompiledTransforms::of(route, None),
+        destination,
+    )
+    .unwrap()
 }
 
 fn request(uri: &str, headers: &[(&str, &str)]) -> Parts {
@@ -56,15 +63,20 @@ fn values(headers: &HeaderMap, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Makes of a destination's response headers those that the client gets. What filters changed comes before what the
-/// route says.
-pub(crate) fn apply_to_response(
-    transforms: &Transforms,
-    status: StatusCode,
-    edits: &HeaderMutations,
-    headers: &mut HeaderMap,
-) {
-    super::response::copy(transforms.response_copy(), headers);
-    edits.apply_to(headers);
-    super::response::change(transforms.response(), status, headers);
+/// Returns the fields that a client gets for the response of a destination with these fields.
+fn answered(config: &Snapshot, status: u16, fields: &[(&str, &str)]) -> HeaderMap {
+    let mut text = format!("HTTP/1.1 {status} x\r\n");
+    for (name, value) in fields {
+        text += &format!("{name}: {value}\r\n");
+    }
+    let text = Bytes::from(text + "\r\n");
+    let mut table = HeadTable::new();
+    let asked = RequestInfo::default();
+    let parsed = parse_response(&text, asked, &HeadLimits::default(), &mut table);
+    let Ok(Status::Complete(response)) = parsed else {
+        panic!("{parsed:?}");
+    };
+    let plan = CompiledTransforms::of(&config.routes()[0], None);
+    let head = final_head(&response, &text, &table, &plan, None, 0);
+    head.unwrap().1
 }

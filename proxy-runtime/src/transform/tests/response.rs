@@ -2,8 +2,7 @@
 
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use super::{apply_to_response, config, values};
-use crate::head::HeaderMutations;
+use super::{answered, config, values};
 use crate::transform::{TrailerPlan, apply_to_own_response};
 
 #[test]
@@ -38,17 +37,8 @@ fn g21_to_g27_response_headers() {
         ("G30", set(""), &[], 404, &[]),
     ] {
         let config = config("/{**all}", &transforms, "");
-        let transforms = config.routes()[0].transforms();
-        let mut headers: HeaderMap = HeaderMap::new();
-        for value in given {
-            headers.append("x-a", HeaderValue::from_str(value).unwrap());
-        }
-        apply_to_response(
-            transforms,
-            StatusCode::from_u16(status).unwrap(),
-            &HeaderMutations::default(),
-            &mut headers,
-        );
+        let given: Vec<_> = given.iter().map(|value| ("x-a", *value)).collect();
+        let headers = answered(&config, status, &given);
         assert_eq!(values(&headers, "x-a"), expected, "{case} {status}");
     }
 }
@@ -98,19 +88,12 @@ fn responses_and_trailers_can_be_filtered() {
         "",
     );
     let transforms = config.routes()[0].transforms();
-    let given: HeaderMap = [("a", "1"), ("b", "2"), ("connection", "close")]
-        .into_iter()
-        .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
-        .collect();
-    let mut headers = given.clone();
-    apply_to_response(
-        transforms,
-        StatusCode::OK,
-        &HeaderMutations::default(),
-        &mut headers,
-    );
+    let given = [("a", "1"), ("b", "2"), ("connection", "close")];
+    let headers = answered(&config, 200, &given);
     assert_eq!(headers.keys().collect::<Vec<_>>(), ["a"]);
-    let mut trailers = given;
+    let trailers =
+        given.map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)));
+    let mut trailers: HeaderMap = trailers.into_iter().collect();
     let plan = TrailerPlan::of(transforms).unwrap();
     plan.apply(StatusCode::OK, &mut trailers);
     assert!(trailers.is_empty());

@@ -61,7 +61,7 @@ impl Http1Body {
             framing if connection.is_stream() => Remaining::of_stream(connection, framing),
             Framing::Length(length) => Remaining::Length(length),
             Framing::Chunked => Remaining::Chunks(Box::new(Chunks {
-                tracker: ChunkTracker::new(),
+                tracker: ChunkTracker::of_response(),
                 table,
                 trailers: None,
             })),
@@ -141,11 +141,11 @@ impl Http1Body {
                 };
                 // `h2` checks most of it itself.
                 if let Some(left) = left {
-                    *left = left.checked_sub(data).ok_or(Http1Error::Truncated)?;
+                    *left = left.checked_sub(data).ok_or(Http1Error::WrongLength)?;
                 }
                 if stream.has_ended() {
                     if left.is_some_and(|left| left > 0) && !matches!(next, Some(Err(_))) {
-                        return Poll::Ready(Some(Err(Http1Error::Truncated)));
+                        return Poll::Ready(Some(Err(Http1Error::WrongLength)));
                     }
                     self.rest = Remaining::Nothing;
                 }

@@ -16,6 +16,9 @@ pub(crate) enum Http1Error {
     NoResponse,
     #[error("the connection was closed before the response had ended")]
     Truncated,
+    #[cfg(feature = "http2")]
+    #[error("the body has another length than its head declares")]
+    WrongLength,
     #[error("reading the response failed")]
     Read(#[source] io::Error),
     #[error("writing the request failed")]
@@ -23,4 +26,18 @@ pub(crate) enum Http1Error {
     #[cfg(feature = "http2")]
     #[error("the stream failed before the response had ended")]
     Stream(#[source] h2::Error),
+}
+
+impl Http1Error {
+    /// Returns true if the response is malformed, and not only incomplete.
+    pub(crate) fn is_malformed(&self) -> bool {
+        match self {
+            Self::Rejected(_) | Self::TooManyInterim => true,
+            #[cfg(feature = "http2")]
+            Self::WrongLength => true,
+            #[cfg(feature = "http2")]
+            Self::Stream(error) => error.is_library(),
+            Self::NoResponse | Self::Truncated | Self::Read(_) | Self::Write(_) => false,
+        }
+    }
 }

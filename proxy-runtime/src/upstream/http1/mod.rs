@@ -30,6 +30,8 @@ use tokio::time::Instant;
 pub(crate) use self::body::Http1Body;
 pub(crate) use self::early::Early;
 pub(crate) use self::error::Http1Error;
+#[cfg(feature = "http2")]
+pub(super) use self::response_head::MAX_HEAD;
 pub(crate) use self::response_head::MOST_INTERIM;
 pub(crate) use self::response_head::limits;
 pub(crate) use self::response_head::to_map;
@@ -45,9 +47,6 @@ use crate::http1::Method;
 use crate::retry::Over;
 use crate::retry::Sent;
 use crate::stream::{ByteStream, ReadBuffer};
-
-/// Maximum size of a response head in bytes: 64 KiB, as .NET's `MaxResponseHeadersLength` in YARP.
-pub(super) const MAX_HEAD: usize = 64 * 1024;
 
 /// Idle time below which a connection is not checked for a close: no destination closes one so soon.
 const NOT_IDLE: Duration = Duration::from_millis(1);

@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::MAX_HEAD;
 use crate::http1::{Field, HeadLimits, Rejection, Span};
+
+/// Maximum size of a response head in bytes: 64 KiB, as .NET's `MaxResponseHeadersLength` in YARP.
+pub(in crate::upstream) const MAX_HEAD: usize = 64 * 1024;
 
 /// Maximum number of fields in a response head. Far above real ones, since [`MAX_HEAD`] bounds them; responses that
 /// set many cookies would exceed a lower limit.

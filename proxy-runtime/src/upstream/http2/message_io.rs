@@ -12,28 +12,23 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use h2::client::ResponseFuture;
-use h2::ext::Protocol;
 use h2::{Reason, RecvStream, SendStream};
-use http::header::{CONTENT_LENGTH, HOST, SEC_WEBSOCKET_KEY};
-use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Method, Request, StatusCode, Uri, Version};
+use http::header::CONTENT_LENGTH;
+use http::{Method, Request, StatusCode};
 use http_body::Frame;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tracing::debug;
 
 use super::carrier::Place;
+use super::message_head::StreamHead;
 use super::message_text::Text;
 use super::message_upload::{MOST_FRAMING, UploadBody};
 use super::opening::{AllowedNothing, OpenedStream, open};
 use super::{Http2Connection, MAX_SEND_BUFFER};
-use crate::head::headers::{strip_for_http2, take_apart_if_long};
-use crate::http1::{
-    ChunkHead, Framing, HeadLimits, LAST_CHUNK, PooledTable, Status, parse_request,
-};
+use crate::http1::{ChunkHead, LAST_CHUNK};
 use crate::observe::targets;
 use crate::retry::Sent;
 use crate::upstream::error::SendError;
-use crate::upstream::http1::to_map;
 
 /// The framing around content without a length.
 const CHUNKED: &[u8] = b"transfer-encoding: chunked\r\n";
@@ -81,59 +76,20 @@ enum Step {
 }
 
 impl Http2Io {
-    /// Makes the fields of a head in HTTP/1.1. `None` if they make no request of HTTP/2.
+    /// The stream for a request with this head in HTTP/1.1. `None` if it makes no request of HTTP/2.
     pub(in crate::upstream) fn new(connection: Arc<Http2Connection>, head: &[u8]) -> Option<Self> {
-        let limits = HeadLimits::default()
-            .with_bytes(head.len())
-            .with_request_line(head.len())
-            .with_fields(usize::MAX);
-        let mut table = PooledTable::default();
-        let Ok(Status::Complete(raw)) = parse_request(head, &limits, &mut table) else {
-            return None;
-        };
-        let text = Bytes::copy_from_slice(head);
-        let mut fields = to_map(table.fields(), &text).ok()?;
-        let host = fields.remove(HOST)?;
-        let protocol = raw.upgrade().map(|protocol| protocol.get(head));
-        let mut tunnel = None;
-        if let Some(protocol) = protocol {
-            tunnel = Some(Protocol::from(std::str::from_utf8(protocol).ok()?));
-            // RFC 8441 section 5: the proof is for HTTP/1.1.
-            fields.remove(SEC_WEBSOCKET_KEY);
-        }
-        strip_for_http2(&mut fields);
-        take_apart_if_long(&mut fields);
-        let mut line = head.split(|byte| *byte == b' ');
-        let (method, target) = (line.next()?, line.next()?);
-        let mut uri = http::uri::Parts::default();
-        uri.scheme = Some(match connection.is_tls {
-            true => Scheme::HTTPS,
-            false => Scheme::HTTP,
-        });
-        uri.authority = Some(Authority::try_from(host.as_bytes()).ok()?);
-        uri.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
-        let mut request = Request::new(());
-        *request.method_mut() = Method::from_bytes(method).ok()?;
-        *request.version_mut() = Version::HTTP_2;
-        *request.uri_mut() = Uri::from_parts(uri).ok()?;
-        *request.headers_mut() = fields;
-        let is_tunnel = tunnel.is_some();
-        if let Some(protocol) = tunnel {
-            *request.method_mut() = Method::CONNECT;
-            request.extensions_mut().insert(protocol);
-        }
+        let StreamHead {
+            request,
+            length,
+            upload,
+        } = StreamHead::read(head, connection.is_tls)?;
         Some(Self {
             allowed_nothing: connection.may_allow_nothing(),
             connection,
-            head_length: raw.head_length(),
+            head_length: length,
             is_head: *request.method() == Method::HEAD,
             step: Step::Prepared(Some(Box::new(request))),
-            upload: match raw.framing() {
-                _ if is_tunnel => UploadBody::Tunnel,
-                Framing::Chunked => UploadBody::Chunks(Box::default()),
-                Framing::Length(length) => UploadBody::Length(length),
-                Framing::None | Framing::UntilClose | Framing::Tunnel => UploadBody::Length(0),
-            },
+            upload,
             send: None,
             is_blocked: false,
             is_chunked: false,
@@ -385,7 +341,11 @@ impl Http2Io {
             }
             Some(Err(error)) => {
                 debug!(target: targets::REQUEST, %error, "the response broke off");
-                return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+                let kind = match error.is_library() {
+                    true => io::ErrorKind::InvalidData,
+                    false => io::ErrorKind::ConnectionReset,
+                };
+                return Poll::Ready(Err(kind.into()));
             }
         }
         Poll::Ready(Ok(true))

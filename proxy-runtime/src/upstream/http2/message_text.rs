@@ -83,3 +83,11 @@ impl Drop for Text {
         recycled::release(std::mem::take(&mut self.bytes));
     }
 }
+
+/// Returns the text of a response head. `framing`: a line that is added.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn response_text(status: StatusCode, fields: &HeaderMap, framing: &[u8]) -> Vec<u8> {
+    let mut text = Text::default();
+    text.write_head(status, fields, framing);
+    std::mem::take(&mut text.bytes)
+}

@@ -106,3 +106,15 @@ impl UploadChunks {
         Ok(())
     }
 }
+
+/// Returns the content and the trailers of a chunked body that arrives in these parts. `None` if it is malformed or
+/// has not ended.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn upload(parts: &[&[u8]]) -> Option<(Vec<u8>, Option<HeaderMap>)> {
+    let mut body = UploadBody::Chunks(Box::default());
+    let mut content = Vec::new();
+    for part in parts {
+        body.follow(part, &mut content).ok()?;
+    }
+    body.has_ended().then(|| (content, body.take_trailers()))
+}

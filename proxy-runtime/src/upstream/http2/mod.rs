@@ -1,6 +1,7 @@
 //! HTTP/2 connections to destinations.
 
 mod carrier;
+mod message_head;
 mod message_io;
 mod message_text;
 mod message_upload;
@@ -21,13 +22,19 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use self::carrier::{DestinationSettings, Heard, STREAMS_AT_FIRST, Signs, carry};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use self::message_head::stream_request;
 pub(crate) use self::message_io::Http2Io;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use self::message_text::response_text;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use self::message_upload::upload;
 use self::opening::AllowedNothing;
-use super::destination::DestinationPool;
 use super::error::ConnectError;
 use super::group::RuntimeGroup;
 use super::http1::MAX_HEAD;
 use super::io::UpstreamIo;
+use super::owner::ConnectionOwner;
 
 /// Bytes that a destination may send per stream before the client has taken some of them: as much as a transfer over
 /// HTTP/1.1 has on the way, and 2 Gbit/s at a round trip of 1 ms.
@@ -72,7 +79,7 @@ pub(crate) struct Http2Connection {
     /// The group of the runtime whose task carries it.
     pub(super) group: RuntimeGroup,
     /// The pool that keeps it, if one does.
-    pub(super) pool: Option<Weak<DestinationPool>>,
+    pub(super) pool: Option<Weak<dyn ConnectionOwner>>,
 }
 
 impl Http2Connection {

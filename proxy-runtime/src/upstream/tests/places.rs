@@ -81,10 +81,10 @@ fn wanted_of(generation: &Generation, fresh: bool) -> ConnectionRequest<'_> {
 async fn a_connection_that_failed_is_replaced_in_its_place() {
     let narrow = Narrow::start();
     let pool = narrow.service.pool();
-    let failed = pool.acquire(narrow.wanted(false)).await.unwrap();
-    let mut waiting = pin!(pool.acquire(narrow.wanted(false)));
+    let failed = pool.acquire(narrow.wanted(false), None).await.unwrap();
+    let mut waiting = pin!(pool.acquire(narrow.wanted(false), None));
     assert!(waiting.as_mut().now_or_never().is_none());
-    let replaced = pool.replace(failed, Instant::now(), narrow.wanted(true));
+    let replaced = pool.replace(failed, Instant::now(), narrow.wanted(true), None);
     let mut replaced = guarded("the second try", replaced).await.unwrap();
     assert!(!replaced.raw().unwrap().is_reused());
     assert!(
@@ -101,17 +101,17 @@ async fn a_connection_that_failed_is_replaced_in_its_place() {
 async fn a_second_try_has_the_next_turn_and_a_connection_of_its_own() {
     let narrow = Narrow::start();
     let pool = narrow.service.pool();
-    let failed = pool.acquire(narrow.wanted(false)).await.unwrap();
+    let failed = pool.acquire(narrow.wanted(false), None).await.unwrap();
     let mut waiting = [
-        Box::pin(pool.acquire(narrow.wanted(false))),
-        Box::pin(pool.acquire(narrow.wanted(false))),
+        Box::pin(pool.acquire(narrow.wanted(false), None)),
+        Box::pin(pool.acquire(narrow.wanted(false), None)),
     ];
     for waiting in &mut waiting {
         assert!(waiting.now_or_never().is_none());
     }
     drop(failed);
     let [first, mut second] = waiting;
-    let mut again = pin!(pool.acquire(narrow.wanted(true)));
+    let mut again = pin!(pool.acquire(narrow.wanted(true), None));
     assert!(again.as_mut().now_or_never().is_none());
     let granted = guarded("who waited before", first).await.unwrap();
     granted.release(Instant::now());
@@ -128,15 +128,15 @@ async fn a_second_try_has_the_next_turn_and_a_connection_of_its_own() {
 async fn a_request_that_a_reload_has_overtaken_disturbs_no_other() {
     let mut narrow = Narrow::start();
     let pool = narrow.service.pool().clone();
-    let before = pool.acquire(narrow.wanted(false)).await.unwrap();
+    let before = pool.acquire(narrow.wanted(false), None).await.unwrap();
     let old = narrow.reload(2);
-    let now = pool.acquire(narrow.wanted(false)).await.unwrap();
+    let now = pool.acquire(narrow.wanted(false), None).await.unwrap();
     now.release(Instant::now());
     // It may have a connection, which is not used after it.
     drop(before);
-    let overtaken = pool.acquire(wanted_of(&old, false)).await.unwrap();
+    let overtaken = pool.acquire(wanted_of(&old, false), None).await.unwrap();
     overtaken.release(Instant::now());
-    let mut kept = pool.acquire(narrow.wanted(false)).await.unwrap();
+    let mut kept = pool.acquire(narrow.wanted(false), None).await.unwrap();
     assert!(kept.raw().unwrap().is_reused());
     assert_eq!(narrow.connects(), 3);
 }

@@ -24,8 +24,11 @@ const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 struct Announced {
     address: SocketAddr,
     /// The addresses that each connection was announced for; `None` for one of the proxy's own.
-    clients: Arc<Mutex<Vec<Option<(SocketAddr, SocketAddr)>>>>,
+    clients: Arc<Mutex<Vec<Client>>>,
 }
+
+/// Where a client came from, and where it went; `None` for the proxy itself.
+type Client = Option<(SocketAddr, SocketAddr)>;
 
 impl Announced {
     async fn before(origin: SocketAddr) -> Self {
@@ -47,13 +50,13 @@ impl Announced {
         Self { address, clients }
     }
 
-    fn take(&self) -> Vec<Option<(SocketAddr, SocketAddr)>> {
+    fn take(&self) -> Vec<Client> {
         std::mem::take(&mut *self.clients.lock())
     }
 }
 
 /// Reads a header of version 2 as the protocol describes it.
-async fn read_header(stream: &mut TcpStream) -> std::io::Result<Option<(SocketAddr, SocketAddr)>> {
+async fn read_header(stream: &mut TcpStream) -> std::io::Result<Client> {
     let mut fixed = [0; 16];
     stream.read_exact(&mut fixed).await?;
     assert_eq!(&fixed[..12], SIGNATURE);

@@ -14,11 +14,13 @@ use proxy_runtime::admin::Admin;
 use proxy_runtime::filter::{Filter, FilterContext, Flow, Reply, RequestEdit};
 use proxy_runtime::health::Health;
 use proxy_runtime::layer::RouteService;
-use proxy_runtime::proxy_model::Snapshot;
-use proxy_runtime::proxy_model::config::ProxyConfig;
+use proxy_runtime::policy::{FailingPolicy, PolicyDecision, PolicySource, RoutePolicies};
+use proxy_runtime::proxy_model::compiled::Route;
+use proxy_runtime::proxy_model::config::{PolicyKind, ProxyConfig};
+use proxy_runtime::proxy_model::{Problems, Snapshot};
 use proxy_runtime::server::{AccessLogSink, AccessRecord, Listener, Server, ServerHandle};
 use proxy_runtime::upstream::UpstreamOptions;
-use proxy_runtime::{Cause, Proxy, ProxyBuilder, Side};
+use proxy_runtime::{Cause, ConnectionInfo, Proxy, ProxyBuilder, Side};
 use serde_json::{Value, json};
 use testkit::raw::RawClient;
 use testkit::time::{eventually, guarded};
@@ -56,6 +58,38 @@ impl Filter for Panics {
     }
 }
 
+/// A policy of routes with the metadata `Asks`, whose service is dead.
+struct Asks;
+
+impl PolicySource for Asks {
+    fn of_routes(
+        &self,
+        snapshot: &Snapshot,
+    ) -> Result<Vec<Option<Arc<dyn RoutePolicies>>>, Problems> {
+        let policies = |route: &Route| {
+            let metadata = route.config().metadata.as_ref();
+            let asks = metadata.is_some_and(|metadata| metadata.contains_key("Asks"));
+            asks.then(|| Arc::new(Self) as Arc<dyn RoutePolicies>)
+        };
+        Ok(snapshot.routes().iter().map(policies).collect())
+    }
+
+    fn failing(&self) -> Vec<FailingPolicy> {
+        vec![FailingPolicy {
+            kind: PolicyKind::Authorization,
+            name: Arc::from("staff"),
+            detail: "http://auth.example/: connection refused".to_owned(),
+        }]
+    }
+}
+
+impl RoutePolicies for Asks {
+    fn judge(&self, _: &mut RequestEdit<'_>, _: &Route, _: ConnectionInfo) -> PolicyDecision {
+        let reply = Reply::new(StatusCode::SERVICE_UNAVAILABLE);
+        PolicyDecision::Respond(reply.because(Cause::AuthorizationUnavailable))
+    }
+}
+
 /// The way of a request through the proxy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
@@ -64,8 +98,12 @@ enum Way {
     Layer,
 }
 
-fn builder(options: UpstreamOptions) -> ProxyBuilder {
-    Proxy::builder()
+fn builder(options: UpstreamOptions, asks: bool) -> ProxyBuilder {
+    let builder = match asks {
+        true => Proxy::builder().policies(Arc::new(Asks)),
+        false => Proxy::builder(),
+    };
+    builder
         .filter("deny", Answers(403))
         .filter("limit", Answers(429))
         .filter("panic", Panics)
@@ -79,7 +117,7 @@ fn compiled(config: &Value, way: Way) -> Arc<Snapshot> {
         config["Routes"]["r"]["Layers"] = json!(["pass"]);
     }
     let config = ProxyConfig::from_json(&config.to_string()).unwrap();
-    let options = builder(UpstreamOptions::default()).compile_options();
+    let options = builder(UpstreamOptions::default(), false).compile_options();
     Arc::new(Snapshot::compile(config, &options).unwrap().0)
 }
 
@@ -96,7 +134,21 @@ struct Scene {
 
 impl Scene {
     fn start(way: Way, config: Value, options: UpstreamOptions, peers: Peers) -> Self {
-        let (proxy, driver) = builder(options)
+        Self::telling(way, config, options, peers, &[])
+    }
+
+    /// Starts a proxy that gives clients of these networks the causes of errors.
+    fn telling(
+        way: Way,
+        config: Value,
+        options: UpstreamOptions,
+        peers: Peers,
+        networks: &[&str],
+    ) -> Self {
+        let asks = config["Routes"]["r"]["Metadata"]["Asks"].is_string();
+        let networks = networks.iter().map(|network| network.parse().unwrap());
+        let (proxy, driver) = builder(options, asks)
+            .cause_header(networks)
             .snapshot(compiled(&config, way))
             .build()
             .unwrap();
@@ -187,9 +239,7 @@ impl Scene {
         let lines = self.log.0.lock().clone();
         // Where a request follows itself in a loop, one of the two lines is about the other.
         let mut named = lines.iter().filter_map(|(_, cause)| *cause);
-        // The server writes the line of a tunnel, of which it knows only that it has ended.
-        let is_named = cause == Cause::IdleTunnel || named.any(|named| named == cause);
-        assert!(is_named, "{case}: {lines:?}");
+        assert!(named.any(|named| named == cause), "{case}: {lines:?}");
         let series = format!("cause=\"{cause}\",side=\"{}\"", cause.side().as_str());
         // The end of a tunnel is counted by a task of its own.
         eventually(format!("{case} is counted"), async || {
@@ -220,6 +270,12 @@ impl Scene {
         if concern["kind"] == "route" {
             return;
         }
+        if concern["kind"] == "policy" {
+            let sentence = "Unable to authorize: staff (http://auth.example/: connection refused).";
+            assert_eq!(overview["sentence"], sentence, "{case}");
+            assert!(codes.contains(&&json!(cause.as_str())), "{case}: {codes:?}");
+            return;
+        }
         let sentence = overview["sentence"].as_str().unwrap();
         assert!(
             sentence.contains(&cause.as_str().replace('_', " ")),
@@ -243,6 +299,7 @@ const NOT_INJECTED: &[Cause] = &[
     // Many clients, or a server that is stopping.
     Cause::ClientMemory,
     Cause::Overloaded,
+    Cause::DrainTimeout,
     // The server rejects these before the proxy sees them.
     Cause::FieldsTooLarge,
 ];
@@ -354,5 +411,45 @@ async fn what_is_rejected_before_routing_is_counted() {
             metrics.lines().any(|found| found == line),
             "{line}\n{metrics}"
         );
+    }
+}
+
+/// Clients of trusted networks get the cause in a header, and nobody else does.
+#[tokio::test]
+async fn trusted_clients_get_the_cause_in_a_header() {
+    for cause in [
+        Cause::ConnectionRefused,
+        Cause::ResetBeforeResponse,
+        Cause::NoRoute,
+        Cause::NoCluster,
+        Cause::NoDestination,
+        Cause::BodyTooLarge,
+        Cause::RejectedByPolicy,
+        Cause::AuthorizationUnavailable,
+        Cause::PolicyMissing,
+    ] {
+        for way in [Way::Bytes, Way::Types, Way::Layer] {
+            for (network, is_told) in [("127.0.0.0/8", true), ("10.0.0.0/8", false)] {
+                let fault = fault(cause).unwrap();
+                let (options, peers) = (fault.options, fault.peers);
+                let scene = Scene::telling(way, fault.config, options, peers, &[network]);
+                let Some(Act::Ask(request, status)) = fault.acts.first() else {
+                    panic!("{cause} begins with a request");
+                };
+                let address = scene.server.local_addrs()[0];
+                let mut client = RawClient::connect(address).await.unwrap();
+                client.write_all(request).await.unwrap();
+                let said = guarded("the response", client.read_to_end()).await.unwrap();
+                let said = String::from_utf8_lossy(&said).to_ascii_lowercase();
+                assert!(said.starts_with(&format!("http/1.1 {status}")), "{said}");
+                let header = format!("\r\nx-proxy-cause: {cause}\r\n");
+                assert_eq!(
+                    said.contains(&header),
+                    is_told,
+                    "{cause} {way:?} {network}: {said}"
+                );
+                assert_eq!(said.contains("x-proxy-cause"), is_told, "{cause} {way:?}");
+            }
+        }
     }
 }

@@ -55,7 +55,7 @@ impl Filter for Says {
     }
 }
 
-fn proxy(negotiates: bool) -> Proxy {
+fn proxy(negotiates: bool) -> (Proxy, [RawOrigin; 2]) {
     let origin = RawOrigin::answering("HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\noops");
     let broken = RawOrigin::answering("bad\r\n\r\n");
     let route = |path: &str, cluster: &str| json!({ "ClusterId": cluster, "Match": { "Path": path }, "Filters": ["says"] });
@@ -87,9 +87,7 @@ fn proxy(negotiates: bool) -> Proxy {
     let (snapshot, _) = Snapshot::compile(config, &builder.compile_options()).unwrap();
     let (proxy, driver) = builder.snapshot(Arc::new(snapshot)).build().unwrap();
     tokio::spawn(driver);
-    // The origins live as long as the test.
-    std::mem::forget((origin, broken));
-    proxy
+    (proxy, [origin, broken])
 }
 
 /// The paths with the status of their responses, and what is said of it.
@@ -145,7 +143,7 @@ async fn errors_have_the_form_that_a_client_prefers() {
         (false, Some("application/json"), TEXT),
         (false, Some(BROWSER), TEXT),
     ] {
-        let proxy = proxy(negotiates);
+        let (proxy, _origins) = proxy(negotiates);
         for serve in [as_bytes as fn(&Proxy) -> ServerHandle, over_types] {
             let server = serve(&proxy);
             let address = server.local_addrs()[0];

@@ -6,6 +6,8 @@
 mod affinity;
 mod again;
 mod announced;
+#[cfg(all(feature = "admin", feature = "http2"))]
+mod both_versions;
 mod browser;
 mod bytes;
 #[cfg(all(feature = "admin", feature = "http2", feature = "tls"))]
@@ -14,6 +16,7 @@ mod causes;
 mod client_certificates;
 mod clients;
 mod crowds;
+mod destinations;
 mod drain;
 mod error_bodies;
 mod explained;
@@ -42,13 +45,17 @@ mod proxy;
 #[cfg(feature = "http2")]
 mod rapid_resets;
 mod rejections;
+#[cfg(feature = "admin")]
 mod replies;
 mod senders;
 mod shared_pool;
+#[cfg(feature = "admin")]
+mod stops;
 #[cfg(feature = "http2")]
 mod streams;
 mod support;
 #[cfg(feature = "tls")]
+mod times;
 mod tls;
 #[cfg(feature = "tls")]
 mod tls_failures;

@@ -1,13 +1,15 @@
 //! Routes that answer their requests themselves, over both versions of HTTP.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
-use proxy_runtime::Proxy;
+use parking_lot::Mutex;
 use proxy_runtime::proxy_model::config::ProxyConfig;
 use proxy_runtime::proxy_model::{CompileOptions, Snapshot};
-use proxy_runtime::server::{Listener, Server, ServerHandle};
+use proxy_runtime::server::{AccessLogSink, AccessRecord, Listener, Server, ServerHandle};
+use proxy_runtime::{Cause, Proxy};
 use testkit::raw::RawClient;
-use testkit::time::guarded;
+use testkit::time::{eventually, guarded};
 
 use crate::server::support::loopback;
 use crate::server::ways::Disguised;
@@ -17,6 +19,7 @@ const ROUTES: &str = r#"{ "Routes": {
     "moved": { "Match": { "Path": "/old/{**rest}" }, "Redirect": { "Path": "/new/{**rest}" },
         "Transforms": [{ "ResponseHeader": "X-Seen", "Set": "yes", "When": "Always" }] },
     "itself": { "Match": { "Path": "/itself" }, "Redirect": { "Path": "/itself" } },
+    "limited": { "Match": { "Path": "/limited" }, "MaxRequestBodySize": 10, "Respond": { "Body": "in" } },
     "strict": { "Match": { "Path": "/strict/{**rest}" }, "StrictPaths": true, "Respond": {} },
     "closed": { "Match": { "Path": "/closed" }, "AuthorizationPolicy": "staff", "Respond": { "Body": "secret" } },
     "away": { "Match": { "Path": "/away" }, "Respond": { "Status": 503, "Body": "Back soon.",
@@ -24,21 +27,100 @@ const ROUTES: &str = r#"{ "Routes": {
 } }"#;
 
 fn serve(is_typed: bool) -> ServerHandle {
+    serve_proxy(is_typed).1
+}
+
+/// The causes in the lines of an access log.
+#[derive(Debug, Default)]
+struct Causes(Mutex<Vec<Option<Cause>>>);
+
+impl AccessLogSink for Causes {
+    fn log(&self, record: &AccessRecord<'_>) {
+        self.0.lock().push(record.cause());
+    }
+}
+
+fn serve_proxy(is_typed: bool) -> (Proxy, ServerHandle, Arc<Causes>) {
     let options = CompileOptions::default().with_authorization_policies(["staff"]);
     let config = ProxyConfig::from_json(ROUTES).unwrap();
     let (snapshot, _) = Snapshot::compile(config, &options).unwrap();
     let (proxy, _driver) = Proxy::builder().snapshot(snapshot.into()).build().unwrap();
+    let served = proxy.clone();
     let server = match is_typed {
         false => Server::for_proxy(&proxy),
-        true => Server::builder(move || Disguised(proxy.service())),
+        true => Server::builder(move || Disguised(served.service())),
     };
-    let server = server.with_workers(NonZeroUsize::MIN);
-    server
-        .with_listener(Listener::http(loopback()))
-        .bind()
-        .unwrap()
-        .start()
-        .unwrap()
+    let causes = Arc::new(Causes::default());
+    let sink = Arc::clone(&causes) as Arc<dyn AccessLogSink>;
+    let server = server.with_workers(NonZeroUsize::MIN).with_access_log(sink);
+    let server = server.with_listener(Listener::http(loopback()));
+    (proxy, server.bind().unwrap().start().unwrap(), causes)
+}
+
+/// The failures of a proxy by cause.
+fn failures(proxy: &Proxy) -> Vec<String> {
+    let admin = proxy_runtime::admin::Admin::builder(proxy.clone()).build();
+    let request = http::Request::get("/metrics").header("host", "localhost");
+    let metrics = admin.respond(&request.body(()).unwrap()).into_body();
+    let metrics = String::from_utf8_lossy(&metrics);
+    let failures = metrics.lines().filter_map(|line| {
+        let (_, cause) = line
+            .strip_prefix("proxy_failures_total{")?
+            .split_once("cause=\"")?;
+        let (cause, rest) = cause.split_once('"')?;
+        let (_, count) = rest.split_once("} ")?;
+        (count != "0").then(|| format!("{cause} {count}"))
+    });
+    failures.collect()
+}
+
+/// A reply that its client has is no failure, and one that is an error has its cause, once.
+#[tokio::test]
+async fn each_reply_is_counted_for_what_it_is() {
+    for is_typed in [false, true] {
+        for (method, host, path, status, cause) in [
+            ("HEAD", "h:81", "/away", 503, None),
+            ("HEAD", "h:81", "/old/x", 307, None),
+            ("GET", "h:81", "/away", 503, None),
+            ("HEAD", "h:81", "/nothing", 404, Some(Cause::NoRoute)),
+            ("HEAD", "h:81", "/itself", 508, Some(Cause::LoopDetected)),
+            ("GET", "h:81", "/itself", 508, Some(Cause::LoopDetected)),
+            ("OPTIONS", "h:80", "*", 400, Some(Cause::MalformedRequest)),
+            ("GET", "", "/old/x", 400, Some(Cause::MalformedRequest)),
+        ] {
+            let (proxy, server, causes) = serve_proxy(is_typed);
+            let mut client = RawClient::connect(server.local_addrs()[0]).await.unwrap();
+            let request = match host {
+                "" => format!("{method} {path} HTTP/1.0\r\n\r\n"),
+                host => format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"),
+            };
+            client.write_all(&request).await.unwrap();
+            let answer = guarded(path, client.read_response_to(method)).await;
+            let answer = answer.unwrap();
+            let case = format!("{method} {path} {is_typed}");
+            assert_eq!(answer.status(), status, "{case}");
+            eventually("the request is logged", async || causes.0.lock().len() == 1).await;
+            assert_eq!(causes.0.lock()[0], cause, "{case}");
+            let expected = cause.map(|cause| format!("{cause} 1"));
+            assert_eq!(failures(&proxy), Vec::from_iter(expected), "{case}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_rejected_though_nobody_reads_it() {
+    for is_typed in [false, true] {
+        let server = serve(is_typed);
+        for (length, status) in [(10, 200), (11, 413)] {
+            let mut client = RawClient::connect(server.local_addrs()[0]).await.unwrap();
+            let body = "x".repeat(length);
+            let head =
+                format!("POST /limited HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n");
+            client.write_all(head + &body).await.unwrap();
+            let answer = guarded("a response", client.read_response()).await;
+            assert_eq!(answer.unwrap().status(), status, "{length} {is_typed}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -156,6 +238,22 @@ async fn so_it_does_over_streams() {
         for (path, status) in [("/away", 503), ("/itself", 508), ("/closed", 500)] {
             let answer = guarded(path, client.send(get(path), None, None)).await;
             assert_eq!(answer.unwrap().status, status, "{path}");
+        }
+        // A gRPC client gets a status of gRPC, whoever made the reply.
+        for (path, status) in [
+            ("/away", "14"),
+            ("/old/x", "2"),
+            ("/itself", "13"),
+            ("/limited", "2"),
+        ] {
+            let mut call = get(path);
+            *call.method_mut() = http::Method::POST;
+            let fields = call.headers_mut();
+            fields.insert("content-type", "application/grpc".parse().unwrap());
+            fields.insert("te", "trailers".parse().unwrap());
+            let answer = guarded(path, client.send(call, None, None)).await.unwrap();
+            assert_eq!((answer.status, &*answer.body), (200, &b""[..]), "{path}");
+            assert_eq!(answer.fields["grpc-status"], status, "{path}");
         }
     }
 }

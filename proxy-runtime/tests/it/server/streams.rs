@@ -472,3 +472,62 @@ async fn interim_responses_are_passed_on() {
         assert_eq!(read(answer).await.unwrap().body, b"ok");
     }
 }
+
+/// A client that waits for `100 Continue` is told when its body is wanted: by the destination, or by the proxy.
+#[tokio::test]
+async fn a_body_that_is_expected_is_asked_for() {
+    const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let asking = RawOrigin::script(|mut connection| async move {
+        let head = connection.read_request().await?;
+        connection
+            .write_all("HTTP/1.1 100 Continue\r\n\r\n")
+            .await?;
+        assert_eq!(connection.read_body(&head).await?, b"hello");
+        connection.write_all(OK).await
+    });
+    let silent = RawOrigin::script(|mut connection| async move {
+        connection.read_whole_request().await?;
+        connection.write_all(OK).await
+    });
+    for origin in [asking, silent] {
+        for route in [json!({}), json!({ "Layers": ["pass"] })] {
+            let (_server, address) = serve_route(&origin, Limits::default(), &route);
+            let mut client = Client::connect(address).await;
+            let mut request = post("/");
+            let fields = request.headers_mut();
+            fields.insert("expect", "100-continue".parse().unwrap());
+            fields.insert("content-length", 5.into());
+            let (mut response, mut stream) = client.begin(request).await;
+            let early = std::future::poll_fn(|cx| response.poll_informational(cx));
+            let early = guarded("100 Continue", early).await.unwrap().unwrap();
+            assert_eq!(early.status(), 100);
+            stream.send_data("hello".into(), true).unwrap();
+            let answer = guarded("the response", response).await.unwrap();
+            assert_eq!(read(answer).await.unwrap().body, b"ok");
+        }
+    }
+}
+
+/// Who sends the body at once, or gets a response without it, is told nothing.
+#[tokio::test]
+async fn a_body_that_is_not_waited_for_is_not_asked_for() {
+    let rejecting = RawOrigin::script(|mut connection| async move {
+        connection.read_request().await?;
+        let rejection = "HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\n\r\nno";
+        connection.write_all(rejection).await?;
+        connection.hold().await
+    });
+    let (_server, address) = serve(&rejecting, Limits::default());
+    let mut client = Client::connect(address).await;
+    let mut request = post("/");
+    let fields = request.headers_mut();
+    fields.insert("expect", "100-continue".parse().unwrap());
+    let (mut response, _stream) = client.begin(request).await;
+    let early = std::future::poll_fn(|cx| response.poll_informational(cx));
+    let early = guarded("the response", early).await;
+    assert!(early.is_none(), "{early:?}");
+    assert_eq!(
+        guarded("the response", response).await.unwrap().status(),
+        409
+    );
+}

@@ -175,6 +175,28 @@ const ODD: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n\
     HTTP/1.1 200 Fine\r\nX-ODD-Case: 1\r\nx-private: 1\r\nTrailer: X-End\r\nTransfer-Encoding: chunked\r\n\r\n\
     2\r\nok\r\n0\r\nX-END: whole\r\n\r\n";
 
+/// A client cannot name fields of a policy as ones of its connection, and so have them removed.
+#[tokio::test]
+async fn no_client_takes_away_what_a_policy_sets() {
+    for Way { way, serve, route } in ways() {
+        for waits in [false, true] {
+            let origin = origin(OK);
+            let server = serve(&proxy(&Scripted::new(waits), &origin.url(), &route));
+            let request = "GET /x HTTP/1.1\r\nHost: h\r\nX-User: root\r\nX-Hop: 1\r\n\
+                Connection: close, X-User, X-Hop\r\n\r\n";
+            let response = bytes(server.local_addrs()[0], request).await;
+            assert!(response.starts_with("HTTP/1.1 200"), "{way}: {response}");
+            let received = origin.recording(0).text().to_lowercase();
+            assert!(
+                received.contains("\r\nx-user: ann\r\n"),
+                "{way}: {received}"
+            );
+            assert!(!received.contains("root"), "{way}: {received}");
+            assert!(!received.contains("x-hop"), "{way}: {received}");
+        }
+    }
+}
+
 /// The form of the policies of a route makes no difference that a client or a destination can see.
 #[tokio::test]
 async fn a_policy_that_waits_changes_nothing() {

@@ -18,6 +18,7 @@ use testkit::raw::{RawClient, RawOrigin, RawResponse, Recording};
 use tower_layer::layer_fn;
 use tower_service::Service;
 
+use crate::server::destinations::Scripted;
 use crate::server::filtered;
 use crate::server::support::loopback;
 
@@ -42,14 +43,14 @@ impl Service<Request<RequestBody>> for Disguised {
 }
 
 /// The messages that a destination and a client received.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) request: Message,
     pub(crate) response: Message,
 }
 
 /// A message without differences of framing and field order.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) start: String,
     pub(crate) fields: Vec<String>,
@@ -79,6 +80,16 @@ impl Message {
     }
 }
 
+impl Seen {
+    /// The same without what depends on the version of the destination.
+    fn meaning(self) -> Self {
+        Self {
+            request: self.request.meaning(),
+            response: self.response.meaning(),
+        }
+    }
+}
+
 impl Message {
     fn of(response: &RawResponse) -> Self {
         let head = &response.head;
@@ -92,16 +103,21 @@ impl Message {
 }
 
 pub(crate) fn proxy(origin: &RawOrigin, route: &Value, address: &str) -> Proxy {
+    proxy_to(&format!("{}{address}", origin.url()), false, route)
+}
+
+/// A proxy with a route to a destination.
+fn proxy_to(address: &str, is_http2: bool, route: &Value) -> Proxy {
     let mut route = route.clone();
     route["ClusterId"] = json!("c1");
     if route.get("Match").is_none() {
         route["Match"] = json!({ "Path": "/{**rest}" });
     }
-    let address = format!("{}{address}", origin.url());
-    let config = json!({
-        "Routes": { "r1": route },
-        "Clusters": { "c1": { "Destinations": { "d1": { "Address": address } } } },
-    });
+    let mut cluster = json!({ "Destinations": { "d1": { "Address": address } } });
+    if is_http2 {
+        cluster["HttpRequest"] = json!({ "Version": "2", "VersionPolicy": "RequestVersionExact" });
+    }
+    let config = json!({ "Routes": { "r1": route }, "Clusters": { "c1": cluster } });
     let config = ProxyConfig::from_json(&config.to_string()).unwrap();
     let builder =
         filtered::registered(Proxy::builder()).layer("pass", layer_fn(|rest: RouteService| rest));
@@ -141,12 +157,13 @@ pub(crate) const WAYS: [Way; 3] = [
 
 impl Way {
     /// A server for a route to a destination, at this path of its address.
-    pub(crate) fn server(self, origin: &RawOrigin, route: &Value, base: &str) -> ServerHandle {
+    pub(crate) fn server(self, origin: &Scripted, route: &Value, base: &str) -> ServerHandle {
         let mut route = route.clone();
         if !self.layers.is_empty() {
             route["Layers"] = json!(self.layers);
         }
-        (self.serve)(&proxy(origin, &route, base))
+        let address = format!("{}{base}", origin.url());
+        (self.serve)(&proxy_to(&address, origin.is_http2(), &route))
     }
 }
 
@@ -174,7 +191,7 @@ pub(crate) fn over_types_within(proxy: &Proxy, limits: Limits) -> ServerHandle {
 }
 
 /// Sends `request` twice over one connection. Returns the result of the second time.
-async fn exchange(address: SocketAddr, origin: &RawOrigin, request: &str) -> Seen {
+async fn exchange(address: SocketAddr, origin: &Scripted, request: &str) -> Seen {
     let mut client = RawClient::connect(address).await.unwrap();
     let method = request.split(' ').next().unwrap();
     let mut response = None;
@@ -184,7 +201,7 @@ async fn exchange(address: SocketAddr, origin: &RawOrigin, request: &str) -> See
     }
     let response = response.unwrap();
     Seen {
-        request: received_twice(origin),
+        request: origin.received_twice(),
         response: Message::of(&response),
     }
 }
@@ -241,18 +258,44 @@ pub(crate) async fn compare(
     request: &str,
     answer: &'static str,
 ) -> String {
-    let mut seen = Vec::new();
-    for way in WAYS {
-        let origin = origin(answer);
-        let server = way.server(&origin, route, base);
-        let exchanged = exchange(server.local_addrs()[0], &origin, request);
-        let label = format!("exchange {name} by {}", way.name);
-        seen.push(testkit::time::guarded(label, exchanged).await);
+    let seen = each_way(name, answer, async |way, origin| {
+        let server = way.server(origin, route, base);
+        exchange(server.local_addrs()[0], origin, request).await
+    });
+    format!("{:?}", seen.await)
+}
+
+/// Asserts that an exchange has the same result on all ways, to a destination of each version of HTTP that can give the
+/// answer. Returns the result with HTTP/1.1.
+pub(crate) async fn each_way(
+    name: &str,
+    answer: &'static str,
+    exchange: impl AsyncFn(Way, &Scripted) -> Seen,
+) -> Seen {
+    let mut first: Option<Seen> = None;
+    for is_http2 in [false, cfg!(feature = "http2")] {
+        let mut first_of_version: Option<Seen> = None;
+        for way in WAYS {
+            let Some(origin) = Scripted::start(answer, is_http2).await else {
+                break;
+            };
+            let label = format!("{name} by {}, destination of HTTP/2: {is_http2}", way.name);
+            let exchanged = exchange(way, &origin);
+            let seen = testkit::time::guarded(label.clone(), exchanged).await;
+            match &first_of_version {
+                Some(first) => assert_eq!(*first, seen, "{label}"),
+                None => first_of_version = Some(seen),
+            }
+        }
+        match (&first, first_of_version) {
+            (None, seen) => first = seen,
+            (Some(first), Some(seen)) => {
+                assert_eq!(first.clone().meaning(), seen.meaning(), "{name}: {answer}");
+            }
+            (Some(_), None) => {}
+        }
     }
-    for (seen_by, way) in seen.iter().zip(WAYS) {
-        assert_eq!(seen[0], *seen_by, "{name} by {}", way.name);
-    }
-    format!("{:?}", seen[0])
+    first.expect("there is a way")
 }
 
 pub(crate) const OK: &str =

@@ -5,12 +5,11 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use serde_json::{Value, json};
-use testkit::raw::RawOrigin;
 
+use crate::server::destinations::Scripted;
 use crate::server::streams::Client;
 use crate::server::ways::{
-    ANSWERS, CHANGED, Message, OK, Seen, TRAILED, WAYS, changed_routes, dated, origin,
-    received_twice, trailed_routes,
+    ANSWERS, CHANGED, Message, OK, Seen, TRAILED, changed_routes, dated, each_way, trailed_routes,
 };
 
 /// A request, with or without a declared length.
@@ -52,7 +51,7 @@ fn lines(fields: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// Sends the request twice over one connection. Returns the result.
-async fn exchange(address: SocketAddr, origin: &RawOrigin, given: &Given<'_>) -> Seen {
+async fn exchange(address: SocketAddr, origin: &Scripted, given: &Given<'_>) -> Seen {
     let mut client = Client::connect(address).await;
     let mut response = None;
     for _ in 0..2 {
@@ -69,7 +68,7 @@ async fn exchange(address: SocketAddr, origin: &RawOrigin, given: &Given<'_>) ->
     let response = response.unwrap();
     let fields = lines(&response.fields).chain(lines(&response.trailers));
     Seen {
-        request: received_twice(origin),
+        request: origin.received_twice(),
         response: Message::new(response.status.to_string(), fields, &response.body),
     }
 }
@@ -95,18 +94,11 @@ async fn compare_any(
     given: &Given<'_>,
     answer: &'static str,
 ) -> Seen {
-    let mut seen = Vec::new();
-    for way in WAYS {
-        let origin = origin(answer);
-        let server = way.server(&origin, route, base);
-        let exchanged = exchange(server.local_addrs()[0], &origin, given);
-        let label = format!("exchange {name} by {}", way.name);
-        seen.push(testkit::time::guarded(label, exchanged).await);
-    }
-    for (seen_by, way) in seen.iter().zip(WAYS) {
-        assert_eq!(seen[0], *seen_by, "{name} by {}", way.name);
-    }
-    seen.swap_remove(0)
+    let seen = each_way(name, answer, async |way, origin| {
+        let server = way.server(origin, route, base);
+        exchange(server.local_addrs()[0], origin, given).await
+    });
+    seen.await
 }
 
 #[tokio::test]

@@ -144,7 +144,7 @@ impl DefaultService {
             Some("ExclusiveProcess") => ActivationMode::ExclusiveProcess,
             Some(other) => {
                 return Err(values.error(&format!(
-                    "ServicePackageActivationMode is `{other}`, but SharedProcess or ExclusiveProcess is wanted"
+                    "ServicePackageActivationMode is `{other}`, but must be SharedProcess or ExclusiveProcess"
                 )));
             }
         };

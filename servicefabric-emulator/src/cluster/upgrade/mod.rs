@@ -129,7 +129,7 @@ impl Cluster {
         {
             return Err(FabricError::new(
                 ErrorCode::ApplicationAlreadyInTargetVersion,
-                format!("application '{name}' is what the upgrade would make of it"),
+                format!("application '{name}' is already as the upgrade would make it"),
             ));
         }
         let nodes = self.nodes.values();

@@ -118,7 +118,7 @@ pub(super) fn upgrade(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         None => UpgradeMode::UnmonitoredAuto,
         Some(word) => UpgradeMode::from_word(word).ok_or_else(|| {
             ApiError::invalid(format!(
-                "Mode is `{word}`, but UnmonitoredAuto, UnmonitoredManual or Monitored is wanted"
+                "Mode is `{word}`, but must be UnmonitoredAuto, UnmonitoredManual or Monitored"
             ))
         })?,
     };

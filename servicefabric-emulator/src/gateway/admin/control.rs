@@ -74,7 +74,7 @@ pub(crate) async fn move_time(shared: &Shared, body: &[u8]) -> Result<(), ApiErr
     Err(ApiError::new(
         ErrorCode::Timeout,
         format!(
-            "so much happens that {} s of time are left after computing for {} s; ask again for these",
+            "too many events: {} s of time are left after computing for {} s; request these again",
             left.as_secs_f64(),
             PATIENCE.as_secs()
         ),

@@ -127,12 +127,11 @@ fn provision(call: &mut Call<'_>) -> Result<Answer, ApiError> {
             .map(|(name, version)| format!("{name}/{version}")),
         Some(other) => {
             return Err(ApiError::invalid(format!(
-                "Kind is `{other}`, but ImageStorePath or ExternalStore is wanted"
+                "Kind is `{other}`, but must be ImageStorePath or ExternalStore"
             )));
         }
     };
-    let path =
-        path.ok_or_else(|| ApiError::invalid("the body does not say which type is meant"))?;
+    let path = path.ok_or_else(|| ApiError::invalid("the body names no type"))?;
     call.cluster.provision(&path)?;
     Ok(accepted(wanted.r#async))
 }

@@ -38,7 +38,7 @@ pub(super) fn service_kind(word: &str) -> Result<ServiceKind, ApiError> {
         "Stateless" | "1" => Ok(ServiceKind::Stateless),
         "Stateful" | "2" => Ok(ServiceKind::Stateful),
         _ => Err(ApiError::invalid(format!(
-            "ServiceKind is `{word}`, but Stateless (1) or Stateful (2) is wanted"
+            "ServiceKind is `{word}`, but must be Stateless (1) or Stateful (2)"
         ))),
     }
 }
@@ -166,7 +166,7 @@ fn activation_mode(word: Option<&str>) -> Result<ActivationMode, ApiError> {
         None | Some("SharedProcess") => Ok(ActivationMode::SharedProcess),
         Some("ExclusiveProcess") => Ok(ActivationMode::ExclusiveProcess),
         Some(word) => Err(ApiError::invalid(format!(
-            "ServicePackageActivationMode is `{word}`, but SharedProcess or ExclusiveProcess is wanted"
+            "ServicePackageActivationMode is `{word}`, but must be SharedProcess or ExclusiveProcess"
         ))),
     }
 }

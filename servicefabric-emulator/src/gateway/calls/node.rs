@@ -20,7 +20,7 @@ fn list(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         None => NodeStatusFilter::default(),
         Some(word) => NodeStatusFilter::from_word(word).ok_or_else(|| {
             ApiError::invalid(format!(
-                "NodeStatusFilter is `{word}`, but default, all, up, down, enabling, disabling, disabled, unknown or removed is wanted"
+                "NodeStatusFilter is `{word}`, but must be default, all, up, down, enabling, disabling, disabled, unknown or removed"
             ))
         })?,
     };
@@ -52,7 +52,7 @@ fn deactivate(call: &mut Call<'_>) -> Result<Answer, ApiError> {
     let wanted: DeactivationBody = call.json()?;
     let intent = DeactivationIntent::from_word(&wanted.deactivation_intent).ok_or_else(|| {
         ApiError::invalid(format!(
-            "DeactivationIntent is `{}`, but Pause, Restart, RemoveData or RemoveNode is wanted",
+            "DeactivationIntent is `{}`, but must be Pause, Restart, RemoveData or RemoveNode",
             wanted.deactivation_intent
         ))
     })?;

@@ -118,7 +118,7 @@ fn read(call: &Call<'_>) -> Result<(HealthReport, bool), ApiError> {
         "Error" => HealthState::Error,
         other => {
             return Err(ApiError::invalid(format!(
-                "HealthState is `{other}`, but Ok, Warning or Error is wanted"
+                "HealthState is `{other}`, but must be Ok, Warning or Error"
             )));
         }
     };

@@ -97,7 +97,7 @@ fn resolve(call: &mut Call<'_>) -> Result<Answer, ApiError> {
             PartitionKey::Int64(value.parse().map_err(|_| {
                 ApiError::new(
                     ErrorCode::InvalidPartitionKey,
-                    format!("PartitionKeyValue is `{value}`, but a number of 64 bits is wanted"),
+                    format!("PartitionKeyValue is `{value}`, but must be a number of 64 bits"),
                 )
             })?)
         }
@@ -107,7 +107,7 @@ fn resolve(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         }
         other => {
             return Err(ApiError::invalid(format!(
-                "PartitionKeyType is {other}, but 1 (none), 2 (Int64Range) or 3 (Named) is wanted"
+                "PartitionKeyType is {other}, but must be 1 (none), 2 (Int64Range) or 3 (Named)"
             )));
         }
     };

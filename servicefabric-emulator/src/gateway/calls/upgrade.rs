@@ -61,7 +61,7 @@ fn start(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         None | Some("Invalid") => UpgradeMode::UnmonitoredAuto,
         Some(word) => UpgradeMode::from_word(word).ok_or_else(|| {
             ApiError::invalid(format!(
-                "RollingUpgradeMode is `{word}`, but UnmonitoredAuto, UnmonitoredManual or Monitored is wanted"
+                "RollingUpgradeMode is `{word}`, but must be UnmonitoredAuto, UnmonitoredManual or Monitored"
             ))
         })?,
     };
@@ -75,7 +75,7 @@ fn start(call: &mut Call<'_>) -> Result<Answer, ApiError> {
         None | Some("Invalid") => FailureAction::Rollback,
         Some(word) => FailureAction::from_word(word).ok_or_else(|| {
             ApiError::invalid(format!(
-                "FailureAction is `{word}`, but Rollback or Manual is wanted"
+                "FailureAction is `{word}`, but must be Rollback or Manual"
             ))
         })?,
     };

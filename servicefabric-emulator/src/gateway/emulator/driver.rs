@@ -207,7 +207,8 @@ impl Driver {
             Ok(endpoints) => cluster.publish_address(key, &endpoints.address()),
             Err(error) => {
                 if self.failures.tell() {
-                    tracing::warn!(replica = %key, %error, "a workload did not open; more of these are told seldom");
+                    tracing::warn!(replica = %key, %error, "a workload did not open; further ones \
+                        are logged rarely");
                 } else {
                     tracing::debug!(replica = %key, %error, "a workload did not open");
                 }
@@ -215,7 +216,7 @@ impl Driver {
             }
         });
         if let Err(error) = told {
-            tracing::debug!(replica = %key, %error, "the replica is gone already");
+            tracing::debug!(replica = %key, %error, "the replica does not exist any more");
         }
     }
 

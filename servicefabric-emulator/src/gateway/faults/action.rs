@@ -57,7 +57,7 @@ pub enum FaultAction {
 }
 
 fn asked_for() -> String {
-    "this failure was asked for".to_owned()
+    "this failure was requested".to_owned()
 }
 
 impl FaultAction {

@@ -98,6 +98,6 @@ impl Parameters {
             .iter()
             .find(|(known, _)| *known == name)
             .map(|(_, value)| value.as_str())
-            .expect("handlers ask for places of their own templates")
+            .expect("handlers read parameters of their own templates")
     }
 }

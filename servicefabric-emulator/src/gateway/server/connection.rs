@@ -107,5 +107,5 @@ impl std::fmt::Display for Chain<'_> {
 
 /// The error with which a handler closes its connection in place of a response.
 #[derive(Debug, thiserror::Error)]
-#[error("closed because a fault says so")]
+#[error("closed by an injected fault")]
 pub(crate) struct ClosedByFault;

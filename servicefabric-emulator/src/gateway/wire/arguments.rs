@@ -66,7 +66,7 @@ impl Arguments {
             Some(value) if value.eq_ignore_ascii_case("true") => Ok(true),
             Some(value) if value.eq_ignore_ascii_case("false") => Ok(false),
             Some(value) => Err(ApiError::invalid(format!(
-                "{name} is `{value}`, but true or false is wanted"
+                "{name} is `{value}`, but must be true or false"
             ))),
         }
     }
@@ -80,7 +80,7 @@ impl Arguments {
         self.given(name)
             .map(|value| {
                 value.parse().map_err(|_| {
-                    ApiError::invalid(format!("{name} is `{value}`, but a number is wanted"))
+                    ApiError::invalid(format!("{name} is `{value}`, but must be a number"))
                 })
             })
             .transpose()

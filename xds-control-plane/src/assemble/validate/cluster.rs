@@ -79,7 +79,7 @@ fn balancing(cluster: &Cluster, findings: &mut Findings) {
         Ok(LbPolicy::LoadBalancingPolicyConfig) if cluster.load_balancing_policy.is_none() => {
             findings.reject(
                 "load_balancing_policy",
-                "is what `lb_policy` refers to, and missing",
+                "is missing, but `lb_policy` refers to it",
             );
         }
         Ok(policy)

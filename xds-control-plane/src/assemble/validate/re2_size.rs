@@ -20,7 +20,7 @@ pub(crate) fn fits(regex: &str) -> bool {
         .is_ok_and(|ast| fits_parsed(regex, &ast))
 }
 
-/// The same of one that has been parsed.
+/// Returns true if a parsed expression is small enough.
 pub(super) fn fits_parsed(regex: &str, ast: &Ast) -> bool {
     let measure = Measure {
         folds_case: folds_case(regex),
@@ -37,7 +37,7 @@ fn folds_case(regex: &str) -> bool {
     regex.split("(?").skip(1).any(flags)
 }
 
-/// Instructions of a class of Unicode, of which Envoys know the first 256 characters: not in more pieces than these.
+/// Instructions of a class of Unicode. Envoys know its first 256 characters only, in at most this number of pieces.
 const UNICODE_CLASS: usize = 24;
 
 /// Instructions of `\W`, the largest class of Perl.

@@ -180,7 +180,7 @@ fn route_match(field: &str, matcher: &RouteMatch, findings: &mut Findings) {
 
 #[allow(
     deprecated,
-    reason = "what is deprecated is still accepted, and can be wrong"
+    reason = "deprecated fields are still accepted, and can be wrong"
 )]
 fn header_matcher(field: &str, header: &HeaderMatcher, findings: &mut Findings) {
     header_name(&format!("{field}.name"), &header.name, findings);
@@ -202,7 +202,7 @@ fn header_matcher(field: &str, header: &HeaderMatcher, findings: &mut Findings) 
 
 fn string_matcher(field: &str, text: &StringMatcher, findings: &mut Findings) {
     match &text.match_pattern {
-        None => findings.reject(field, "says not what it matches"),
+        None => findings.reject(field, "has no condition"),
         Some(MatchPattern::SafeRegex(text)) => {
             regex_of(&format!("{field}.safe_regex"), &text.regex, findings)
         }

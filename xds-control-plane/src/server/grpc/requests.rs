@@ -112,7 +112,7 @@ impl<R: Inbound> Requests<R> {
         };
         if flag != 0 {
             return Err(Status::internal(
-                "a message says that it is compressed, and the call does not say how",
+                "a message is marked as compressed, but the call names no encoding",
             ));
         }
         let length = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(usize::MAX);
@@ -144,7 +144,9 @@ impl<R: Inbound> Requests<R> {
             )));
         }
         R::decode(message).map_err(|error| {
-            Status::invalid_argument(format!("the request is not what the method takes: {error}"))
+            Status::invalid_argument(format!(
+                "the request has the wrong form for the method: {error}"
+            ))
         })
     }
 }

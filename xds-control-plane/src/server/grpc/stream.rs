@@ -191,6 +191,7 @@ impl<R: Inbound> Conversation<R> {
         if let Heard::Rejected(version, message) = &heard {
             let message = crate::server::nodes::clean(message, 512);
             tracing::warn!(
+                target: "xds::server",
                 node = self.record.node_id(),
                 r#type = %resource_type,
                 %version,
@@ -222,7 +223,7 @@ impl<R: Inbound> Conversation<R> {
                 only.type_url()
             ))),
             None if type_url.is_empty() => Err(Status::invalid_argument(
-                "type_url is missing: a request of an aggregated stream has to say which type it is about",
+                "type_url is missing: a request of an aggregated stream must name its type",
             )),
             None => {
                 // A client may have other types, such as secrets, from us in its configuration. It gets the
@@ -230,9 +231,10 @@ impl<R: Inbound> Conversation<R> {
                 if known.is_none() && !std::mem::replace(&mut self.has_warned, true) {
                     let type_url = crate::server::nodes::clean(type_url, 256);
                     tracing::info!(
+                        target: "xds::server",
                         node = self.record.node_id(),
                         type_url,
-                        "a client asks for a type that is not served"
+                        "a client requests a type that is not served"
                     );
                 }
                 Ok(known)

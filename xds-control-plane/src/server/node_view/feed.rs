@@ -11,7 +11,7 @@ use super::late::Late;
 use super::{NodeView, Resources, Served};
 use crate::snapshot::{Bodies, Resource, ResourceSet, ResourceType, Snapshot, Subscription};
 
-/// Makes views of snapshots, and holds what was removed until its time is over. Without I/O and clock.
+/// Makes per-node views of snapshots, and keeps removed resources for their grace period. Has no I/O and no clock.
 #[derive(Debug)]
 pub(crate) struct Feed {
     grace: Duration,

@@ -44,7 +44,7 @@ impl Narrowed {
     }
 }
 
-/// Maximum number of names for which the exact check is worth its time.
+/// Maximum number of names for the exact check, whose time grows with them.
 const NAMES: usize = 64;
 
 /// Returns true if an encoded message may contain one of these names as a string.

@@ -34,7 +34,7 @@ struct Polled {
 }
 
 impl Polls {
-    /// Records that a node has polled a type. `had` is the version that it reported, and `answered` the
+    /// Records that a node has polled a type. `had` is the version that the node reported, and `answered` the
     /// version of the response.
     pub(super) fn polled(
         &self,

@@ -85,7 +85,7 @@ impl NodeIdentity {
     }
 }
 
-/// The kind of a stream, of which there are four.
+/// The kind of a stream, one of four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
 pub struct StreamKind {

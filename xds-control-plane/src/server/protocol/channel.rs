@@ -108,8 +108,8 @@ impl Channel {
         Ok(heard)
     }
 
-    /// Interprets the part of a request that answers a response. In a first request it can only refer to an
-    /// earlier stream.
+    /// Handles the acknowledgement or rejection in a request. In a first request it can only refer to an earlier
+    /// stream.
     fn hear(&mut self, request: &Request, first: bool) -> Heard {
         if first || request.nonce.is_empty() {
             return Heard::Asked;
@@ -225,7 +225,7 @@ impl Channel {
         }
     }
 
-    /// Returns true if the client uses all served resources that it wants.
+    /// Returns true if the client uses all served resources that it subscribes to.
     pub(super) fn is_settled(&self, served: &Served) -> bool {
         self.complete == Some(served.version())
             && self

@@ -1,5 +1,5 @@
 //! State of the world (SotW) for clusters and listeners: a response contains all resources that the client
-//! wants, and missing ones are removed.
+//! subscribes to, and missing ones are removed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Full {
         }
     }
 
-    /// Records that the client has accepted the last response, which had that version.
+    /// Records that the client has accepted the last response, which had `version`.
     pub(super) fn acknowledged(&mut self, version: Version) {
         self.is_rejected = false;
         let accepted = self.told.as_ref().filter(|told| told.version == version);
@@ -96,9 +96,9 @@ impl Full {
         }
     }
 
-    /// Records that the client has rejected the last response, which had that version, with its message. If
-    /// the client has unsubscribed from a part of it since, or the response kept resources that the client
-    /// may not have, the rest is another response, and may be accepted.
+    /// Records that the client has rejected the last response, which had `version`, with its message. If the client
+    /// has unsubscribed from a part of it since, or the response kept resources that the client may not have, the
+    /// rest is another response, and may be accepted.
     pub(super) fn rejected(&mut self, version: Version, message: &str) {
         self.is_rejected = true;
         let told = self.told.as_ref().filter(|told| told.version == version);

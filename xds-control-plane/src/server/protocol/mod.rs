@@ -40,7 +40,7 @@ pub(crate) enum StreamProtocol {
 /// The request of a client for one type.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Request {
-    /// The nonce of the response that this answers, or empty.
+    /// The nonce of the response that this request acknowledges or rejects, or empty.
     pub(crate) nonce: String,
     /// The client's error message, if it rejects that response.
     pub(crate) rejection: Option<String>,
@@ -56,8 +56,8 @@ pub(crate) enum Wants {
         /// The client's version, if it comes from this server.
         version: Option<Version>,
     },
-    /// The same names as in the request before, of a type without a wildcard. An acknowledgement with state
-    /// of the world names all resources again. In a large fleet, comparing them name by name would be
+    /// The request names the same resources as the one before, of a type without a wildcard. An acknowledgement
+    /// with state of the world names all resources again. In a large fleet, comparing them name by name would be
     /// nearly all of the work.
     Unchanged,
     /// The changes of the subscription.
@@ -81,13 +81,13 @@ impl Default for Wants {
 /// The meaning of a request, apart from its subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// No answer to a response.
+    /// A request that refers to no response.
     Asked,
     /// Acceptance of the response with that version.
     Acknowledged(Version),
     /// Rejection of the response with that version, with the client's message.
     Rejected(Version, String),
-    /// An answer to a response that is not the last one.
+    /// A request that refers to a response before the last one.
     Stale,
 }
 

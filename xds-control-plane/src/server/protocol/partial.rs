@@ -1,4 +1,5 @@
-//! State of the world for endpoints and routes: a response may hold only what changed, and what it does not hold stays.
+//! State of the world for endpoints and routes: a response may contain changed resources only, and missing ones
+//! stay.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,8 +46,8 @@ impl Partial {
         }
     }
 
-    /// Handles a subscription from before the client had read the newest response. The current request is
-    /// on its way; names that are in it again have to be sent again.
+    /// Handles a subscription that the client sent before it had read the newest response. The current request is
+    /// on its way; names that it repeats must be sent again.
     pub(super) fn wanted_before(&mut self, names: &[Arc<str>]) {
         let wanted: BTreeSet<_> = names.iter().collect();
         let left_out = self

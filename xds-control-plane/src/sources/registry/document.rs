@@ -10,7 +10,7 @@ use proxy_model::{Problem, Problems, yaml};
 use super::super::document::{self, protocol};
 use crate::translate::{Branch, Protocol, Provides, RegistryService};
 
-/// The services of a registry, and what is wrong with others.
+/// The services of a registry, and the problems of those that cannot be read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ParsedRegistry {
     /// The usable services, by name.

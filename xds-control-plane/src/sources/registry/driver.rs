@@ -43,7 +43,7 @@ pub(in crate::sources) async fn follow(
                 published.send_if_modified(|reading| {
                     let is_news = reading.failed(Arc::clone(&failure));
                     if is_news {
-                        tracing::warn!(target: crate::sources::TARGET, failure = &*failure, "the registry cannot be read; what was last known good stays");
+                        tracing::warn!(target: crate::sources::TARGET, failure = &*failure, "the registry cannot be read; the last known good content stays");
                     }
                     is_news
                 });
@@ -73,7 +73,8 @@ async fn believed(
             Some((since, earlier)) if doubt.repeats(earlier) => *since,
             _ => {
                 let why = doubt.why;
-                tracing::warn!(target: crate::sources::TARGET, why, "the registry is asked again before that is believed");
+                tracing::warn!(target: crate::sources::TARGET, why, "the registry is polled again \
+                    for confirmation");
                 published.send_if_modified(|reading| reading.waits(why));
                 let now = Instant::now();
                 doubted = Some((now, doubt));
@@ -146,9 +147,9 @@ fn doubt(
     let gone = before.iter().filter(|name| !is_there(name));
     let gone: BTreeSet<_> = gone.map(|name| Arc::clone(name)).collect();
     let why = if reading.value.is_none() && is_empty {
-        "it has no services at first; that is believed if it says so again"
+        "its first response has no services; a second one must confirm that"
     } else if gone.len() * 2 > before.len() {
-        "most of its services are gone; that is believed if it says so again"
+        "most of its services are missing; a second response must confirm that"
     } else {
         return None;
     };

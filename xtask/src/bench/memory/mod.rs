@@ -100,7 +100,7 @@ pub(super) fn run(options: &Options) -> crate::Result<ExitCode> {
     }
     match options.most {
         Some(limit) if most > limit => {
-            eprintln!("xtask: {most} MiB at the end, and at most {limit} are wanted");
+            eprintln!("xtask: {most} MiB at the end, above the limit of {limit}");
             Ok(ExitCode::FAILURE)
         }
         _ => Ok(ExitCode::SUCCESS),

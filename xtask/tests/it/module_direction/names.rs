@@ -44,6 +44,9 @@ impl Names {
             if let Some(name) = defined_by(item) {
                 names.defined.insert(name);
             }
+            if let Item::Macro(call) = item {
+                names.defined.extend(types_in(call.mac.tokens.clone()));
+            }
             names.visit_item(item);
         }
         names
@@ -221,9 +224,35 @@ fn defined_by(item: &Item) -> Option<String> {
     Some(name.to_string())
 }
 
+/// Types that a macro is given, such as those of `pin_project!`.
+fn types_in(tokens: proc_macro2::TokenStream) -> Vec<String> {
+    use proc_macro2::TokenTree;
+    let mut names = Vec::new();
+    let mut is_type = false;
+    for token in tokens {
+        if let TokenTree::Ident(ident) = token {
+            if is_type {
+                names.push(ident.to_string());
+            }
+            is_type = ident == "struct" || ident == "enum";
+        } else {
+            is_type = false;
+        }
+    }
+    names
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn types_that_a_macro_is_given_are_defined() {
+        let text =
+            "pin_project! { /// Doc.\n pub(crate) struct A<T> { #[pin] b: T } } m! { f(struct_) }";
+        let defined: Vec<_> = names(text).defined.into_iter().collect();
+        assert_eq!(defined, ["A"]);
+    }
 
     fn names(text: &str) -> Names {
         Names::of(&syn::parse_file(text).expect("the text is Rust").items)

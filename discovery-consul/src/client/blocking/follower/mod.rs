@@ -22,8 +22,7 @@ pub struct FollowOptions {
     pub wait: Duration,
     /// The least time between two queries on average; two may follow each other at once. Default: 250 ms.
     pub min_gap: Duration,
-    /// The same for queries that return early without a change, as a faulty server makes them. Default: 15
-    /// s.
+    /// The pause after a query that returned early and unchanged, as a faulty server may do. Default: 15 s.
     pub idle_gap: Duration,
     /// The poll interval of queries that cannot block. Default: 45 s.
     pub poll: Duration,
@@ -127,7 +126,7 @@ pub enum Followed<T> {
         /// failure, or its index or the one before it went back.
         is_anew: bool,
     },
-    /// The same result as before, although its index has moved: something related has changed.
+    /// An unchanged result with a new index: something related has changed.
     Woken {
         /// The headers of the response.
         meta: Meta,
@@ -184,7 +183,7 @@ pub struct Follower<T> {
 }
 
 impl<T: PartialEq + Send + Sync> Follower<T> {
-    /// Creates a follower that calls `ask` with the query to make.
+    /// Creates a follower that calls `ask` with each query.
     pub fn new<F, A>(options: FollowOptions, query: Query, ask: F) -> Self
     where
         F: Fn(Query) -> A + Send + Sync + 'static,

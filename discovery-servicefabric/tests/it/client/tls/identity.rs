@@ -59,7 +59,7 @@ async fn client_certificates_open_the_door() {
             .unwrap_err();
         assert_eq!(error.kind(), CallErrorKind::Denied, "{}", error.chain());
         assert!(
-            error.to_string().contains("wants a client certificate"),
+            error.to_string().contains("requires a client certificate"),
             "{error}"
         );
     }

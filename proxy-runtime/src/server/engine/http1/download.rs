@@ -1,5 +1,6 @@
 //! The response to a client of HTTP/1.1: its head, and its body without changes.
 
+use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -254,6 +255,11 @@ impl Http1Download {
                 Ok(0) => {
                     return Poll::Ready(Err(ResponseFailure::Destination("it ended too early")));
                 }
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    return Poll::Ready(Err(ResponseFailure::MalformedBody(
+                        "its stream is malformed",
+                    )));
+                }
                 Err(_) => {
                     return Poll::Ready(Err(ResponseFailure::Destination("its connection failed")));
                 }
@@ -302,7 +308,7 @@ impl Http1Download {
         let is_wrapped = framing == Framing::UntilClose;
         input.consume(response.head_length());
         self.is_persistent = response.is_persistent() && !is_wrapped;
-        self.body = Body::new(framing);
+        self.body = Body::of_response(framing);
         if is_wrapped {
             self.chunks = ChunkPhase::First;
         } else if self.trailers.is_some() && framing == Framing::Chunked {
@@ -340,7 +346,8 @@ impl Http1Download {
     #[inline]
     fn look(&mut self, input: &ReadBuffer, output: &mut Vec<u8>) -> Result<(), ResponseFailure> {
         let followed = self.body.follow(input.filled(), &limits(), &mut self.table);
-        self.part = followed.map_err(|_| ResponseFailure::Destination("its framing is broken"))?;
+        self.part =
+            followed.map_err(|_| ResponseFailure::MalformedBody("its framing is broken"))?;
         self.received += self.part.content;
         if self.chunks != ChunkPhase::AsTheyCame {
             self.reframe(output);

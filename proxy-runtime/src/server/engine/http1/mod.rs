@@ -23,7 +23,7 @@ use super::outgoing::PreparedHead;
 use super::{Engine, Forwarded};
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
-use crate::error::Allowance;
+use crate::error::{Allowance, Cause};
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
 use crate::forward::exchange::body::Body;
@@ -181,7 +181,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             route: route.route,
             plan: route.plan,
             edits,
-            destination: &route.cluster.destinations()[picked.index.0 as usize],
+            destination: route.picked(picked),
             remote: self.client.remote_value(),
             connection: self.client.info(),
         };
@@ -244,13 +244,14 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         cx: &mut Context<'_>,
         _: &mut Http1Download,
         has_sent_all: bool,
-    ) -> Poll<()> {
+    ) -> Poll<Cause> {
         // This order, since the first timer may be due earlier.
         if has_sent_all && self.client.poll_gone(cx).is_ready() {
-            return Poll::Ready(());
+            return Poll::Ready(Cause::ClientGone);
         }
         let Client { clock, state, .. } = &mut *self.client;
-        clock.poll_slow_reader(cx, state)
+        let slow = clock.poll_slow_reader(cx, state);
+        slow.map(|()| Cause::ClientTooSlow)
     }
 
     #[inline]
@@ -417,6 +418,8 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     }
 
     fn gives_up(&mut self, _: &mut Http1Download, _: Backpressure) -> bool {
+        // What the socket holds for the client is of no more use.
+        self.client.state.abort.store(true, Relaxed);
         true
     }
 
@@ -440,7 +443,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         text: Bytes,
         has_more: bool,
         mut read_timeout: Option<ClientReadTimeout>,
-    ) -> Option<SentReply> {
+    ) -> Result<SentReply, Cause> {
         let client = &mut *self.client;
         let is_last = has_more || !self.request.is_persistent() || client.is_closing();
         client.output.clear();
@@ -450,11 +453,11 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         let wrote = poll_fn(|cx| {
             let slices = [&*client.output, &[]];
             if let Poll::Ready(result) = poll_write_all(&mut client.io, cx, slices, &mut written) {
-                return Poll::Ready(result.is_ok());
+                return Poll::Ready(result.map_err(|_| Cause::ClientGone));
             }
             let Some(read_timeout) = &mut read_timeout else {
                 let slow = client.clock.poll_slow_reader(cx, &client.state);
-                return slow.map(|()| false);
+                return slow.map(|()| Err(Cause::ClientTooSlow));
             };
             if std::mem::replace(&mut before, written) != written {
                 read_timeout.moved();
@@ -462,12 +465,12 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             ready!(client.clock.poll_due(cx, read_timeout.due()));
             // The client must not take a truncated reply for a complete one.
             client.state.abort.store(true, Relaxed);
-            Poll::Ready(false)
+            Poll::Ready(Err(Cause::ClientTooSlow))
         });
         let wrote = pin!(wrote).await;
         client.output.clear();
         let keep = !is_last;
-        wrote.then_some(SentReply { sent, keep })
+        wrote.map(|()| SentReply { sent, keep })
     }
 
     #[inline]

@@ -33,7 +33,7 @@ use self::small::take_whole;
 use super::{Engine, Forwarded};
 use crate::cluster::Picked;
 use crate::connection::ConnectionInfo;
-use crate::error::Allowance;
+use crate::error::{Allowance, Cause};
 use crate::exchange::Count;
 use crate::filter::RequestEdit;
 use crate::forward::body_kind_of;
@@ -56,7 +56,7 @@ use crate::server::connection::{Held, RequestRecord, is_grpc_call};
 use crate::server::http2::Unsent as NotTaken;
 use crate::server::http2::{Room, StreamClient, StreamResponseContext, StreamSend, settle_head};
 use crate::server::metrics::WorkerMetrics;
-use crate::stream::{ByteStream, ReadBuffer, recycled as buffers};
+use crate::stream::{ByteStream, ReadBuffer};
 use crate::transform::{CompiledTransforms, Invalid};
 use crate::upstream::Http1Connection;
 
@@ -165,24 +165,14 @@ impl<'c> Downstream for Http2Downstream<'c> {
         edits: Option<&HeaderMutations>,
         picked: &Picked,
     ) -> Result<Vec<u8>, Invalid> {
-        let mut out = buffers::take(buffers::HEAD);
-        let edited;
         let request = TypedRequest {
-            head: match edits {
-                None => head,
-                Some(edits) => {
-                    edited = head.with_edits(edits);
-                    &edited
-                }
-            },
+            head,
             route: route.route,
             plan: route.plan,
             framing: self.framing,
             remote: self.client.record.remote_value(),
         };
-        let destination = &route.cluster.destinations()[picked.index.0 as usize];
-        request.write(destination, &mut out)?;
-        Ok(out)
+        request.written(edits, route.picked(picked))
     }
 
     fn skip_request(&mut self) -> bool {
@@ -237,15 +227,15 @@ impl<'c> Downstream for Http2Downstream<'c> {
         cx: &mut Context<'_>,
         download: &mut StreamDownload,
         _: bool,
-    ) -> Poll<()> {
+    ) -> Poll<Cause> {
+        self.poll_reset(cx, download).map(|()| Cause::ClientGone)
+    }
+
+    fn poll_reset(&mut self, cx: &mut Context<'_>, download: &mut StreamDownload) -> Poll<()> {
         match &mut download.begun {
             None => self.client.respond.poll_reset(cx).map(drop),
             Some(begun) => begun.poll_reset(cx),
         }
-    }
-
-    fn poll_reset(&mut self, cx: &mut Context<'_>, download: &mut StreamDownload) -> Poll<()> {
-        self.poll_disconnected(cx, download, false)
     }
 
     fn disconnected(&mut self) {
@@ -368,17 +358,9 @@ impl<'c> Downstream for Http2Downstream<'c> {
         let is_kept = edits.is_none() && route.plan.keeps_responses();
         let is_exempt = is_grpc_response(&head, &text, &table, is_kept);
         let rules = trailer_rules(self.method, status, route.plan);
-        let mut begun = match content {
-            Some(content) => Begun::new(Incoming::whole(response, content, rules), is_exempt),
-            None => {
-                let mut incoming = Incoming::behind(response, table, rules, connection);
-                // The client can still get an error for a body that is malformed from its start.
-                if let Poll::Ready(Err(())) = incoming.poll_read(connection, cx) {
-                    return Err(ResponseFailure::BrokenBody(status));
-                }
-                Begun::new(incoming, is_exempt)
-            }
-        };
+        let response = (response, status);
+        let incoming = Incoming::begin(response, content, table, rules, connection, cx)?;
+        let mut begun = Begun::new(incoming, is_exempt);
         let is_end = begun.incoming.has_all();
         let stream = self.client.respond.send_response(head, is_end);
         begun.begin(stream.map_err(|_| ResponseFailure::Client)?, is_end);
@@ -413,9 +395,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             if begun.is_sent() {
                 return Poll::Ready(Ok(()));
             }
-            if ready!(begun.incoming.poll_read(connection, cx)).is_err() {
-                return Poll::Ready(Err(ResponseFailure::Destination("its body broke off")));
-            }
+            ready!(begun.incoming.poll_read(connection, cx))?;
             *has_news = true;
         }
     }
@@ -463,7 +443,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         text: Bytes,
         _: bool,
         read_timeout: Option<ClientReadTimeout>,
-    ) -> Option<SentReply> {
+    ) -> Result<SentReply, Cause> {
         let response_context = StreamResponseContext {
             is_head: self.method == Method::Head,
             is_call: self.is_call(),
@@ -473,10 +453,10 @@ impl<'c> Downstream for Http2Downstream<'c> {
         let response = Response::from_parts(head, ());
         let Ok(mut stream) = self.client.respond.send_response(response, is_end) else {
             self.disconnected();
-            return None;
+            return Err(Cause::ClientGone);
         };
         if is_end {
-            return Some(SentReply {
+            return Ok(SentReply {
                 sent: 0,
                 keep: true,
             });
@@ -489,17 +469,18 @@ impl<'c> Downstream for Http2Downstream<'c> {
             behind: 0,
             is_exempt: false,
             read_timeout,
+            until: None,
         };
         match waiting.send(&mut stream, text, true, |_| {}).await {
-            Ok(()) => Some(SentReply {
+            Ok(()) => Ok(SentReply {
                 sent: length,
                 keep: true,
             }),
             Err(NotTaken::Disconnected) => {
                 self.disconnected();
-                None
+                Err(Cause::ClientGone)
             }
-            Err(NotTaken::TooSlow) => None,
+            Err(NotTaken::TooSlow) => Err(Cause::ClientTooSlow),
         }
     }
 

@@ -9,6 +9,7 @@ mod interim;
 mod lane;
 mod memory;
 mod rejections;
+mod same_head;
 mod scene;
 mod second_try;
 mod sockets;

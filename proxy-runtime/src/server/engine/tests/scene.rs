@@ -62,7 +62,7 @@ pub(super) async fn connected_with(
         fresh: false,
         careful: false,
     };
-    let mut lease = service.pool().acquire(wanted).await.unwrap();
+    let mut lease = service.pool().acquire(wanted, None).await.unwrap();
     lease.raw().unwrap().io.replace(transport);
     (service, lease)
 }

@@ -126,9 +126,30 @@ fn sizes_are_limited() {
     headers.push(("cookie", "a=b"));
     assert_eq!(status(get("/a", &headers)), 431);
 
+    // `GET /a HTTP/1.1`, `host: t.example`, and the empty line.
+    let rest = 32 * 1024 - 17 - 17 - 2;
+    let large = "x".repeat(rest - "a: \r\n".len());
+    assert_eq!(status(get("/a", &[host, ("a", &large)])), 200);
+    assert_eq!(status(get("http://t.example/a", &[("a", &large)])), 200);
+    let larger = format!("{large}x");
+    assert_eq!(status(get("/a", &[host, ("a", &larger)])), 431);
+
     let method = "M".repeat(65);
     let parts = request(&method, "/a", &[host]);
     assert_eq!(status(parts), 501, "m-long");
+}
+
+#[test]
+fn two_lengths_are_rejected() {
+    for (lengths, expected) in [(&["5"][..], 200), (&["5", "5"], 400), (&["5", "6"], 400)] {
+        let mut fields = vec![("host", "t.example")];
+        fields.extend(lengths.iter().map(|length| ("content-length", *length)));
+        assert_eq!(
+            status(request("POST", "/a", &fields)),
+            expected,
+            "{lengths:?}"
+        );
+    }
 }
 
 #[test]

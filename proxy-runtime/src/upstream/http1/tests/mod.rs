@@ -1,8 +1,6 @@
 mod response;
 mod reuse;
 #[cfg(feature = "server")]
-mod same_head;
-
 use std::future::poll_fn;
 
 use bytes::Bytes;

@@ -161,6 +161,9 @@ pub(super) fn fault(cause: Cause) -> Option<Fault> {
         Cause::ActivityTimeout => {
             to_raw(faults::stops_mid_body(false), "200").cluster("HttpRequest", idle_soon())
         }
+        Cause::BodyTimeout => to_raw(faults::stops_mid_body(false), "200")
+            .route("Timeout", json!(SOON))
+            .route("TimeoutIncludesBody", json!(true)),
         other => return of_others(other),
     })
 }
@@ -333,6 +336,9 @@ fn of_others(cause: Cause) -> Option<Fault> {
         Cause::PolicyMissing => well
             .route("AuthorizationPolicy", json!("default"))
             .acts([Act::Ask(get(""), "500")]),
+        Cause::AuthorizationUnavailable => well
+            .route("Metadata", json!({ "Asks": "a dead service" }))
+            .acts([Act::Ask(get(""), "503")]),
         Cause::ExtensionFailed => well
             .route("Filters", json!(["panic"]))
             .acts([Act::Ask(get(""), "500")]),

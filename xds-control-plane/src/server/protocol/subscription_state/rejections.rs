@@ -89,8 +89,9 @@ impl SubscriptionState {
         Some(flight.version)
     }
 
-    /// Removals in `content` are not sent, since the protocol cannot report them. If a removed resource had
-    /// been rejected, the other resources that were rejected with it, and are not in `content`, become due.
+    /// Records that the removals in `content` are not sent, since the protocol cannot express them. If a removed
+    /// resource had been rejected, the other resources that were rejected with it, and are not in `content`, become
+    /// due.
     pub(in crate::server::protocol) fn goes_unsaid(&mut self, content: &Content) -> bool {
         let mut lighter = false;
         for name in &content.removed {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::scene::Content::{Chunked, Length, None};
 use super::scene::Step::{Asks, Breaks, Ends, Fills, Leaves, Says, Sends, Vanishes, Waits};
 use super::scene::{Expected, Scene};
-use crate::error::ForwardErrorKind as Kind;
+use crate::error::{Cause, ForwardErrorKind as Kind};
 use crate::server::{DataRate, Outcome};
 
 /// Of a response that goes on.
@@ -15,6 +15,9 @@ const UNAUTHORIZED: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r
 
 /// What the route allows.
 const SHORT: &str = r#","MaxRequestBodySize":8"#;
+
+/// The time for a whole response.
+const WHOLE_SOON: &str = r#","Timeout":"00:00:04","TimeoutIncludesBody":true"#;
 
 /// They do not send what they have said.
 pub(super) fn sending() -> Vec<Scene> {
@@ -32,6 +35,16 @@ pub(super) fn sending() -> Vec<Scene> {
                 .sent(4)
                 .after(10),
         ),
+        Scene::new(
+            "a client that stops behind a head until the time is over",
+            Length(8),
+            [Asks, Sends(4), Says(BEGIN)],
+            Expected::cut(Kind::RequestBodyClient, 2)
+                .because(Cause::ClientTooSlow)
+                .sent(4)
+                .after(4),
+        )
+        .route(WHOLE_SOON),
         Scene::new(
             "a client that stops in chunks",
             Chunked,
@@ -222,20 +235,53 @@ pub(super) fn taking() -> Vec<Scene> {
             None,
             [Asks, Says(MUCH), Fills(1_000_000)],
             Expected::dropped(Kind::ResponseBodyCanceled)
-                .after(14)
+                .because(Cause::ClientTooSlow)
+                .after(7)
                 .server("slow"),
         )
         .unsent_response()
-        .limits(|limits| limits.data_rate = Some(DataRate::new(1000, Duration::from_secs(7))))
-        // A stream has a clock of its own; a connection is looked at now and then.
-        .over_http2(|expected| expected.after(7)),
+        .limits(|limits| limits.data_rate = Some(DataRate::new(1000, Duration::from_secs(7)))),
         Scene::new(
             "a client that takes nothing, without a rate",
             None,
             [Asks, Says(MUCH), Fills(1_000_000)],
-            Expected::dropped(Kind::ResponseBodyCanceled).after(10),
+            Expected::dropped(Kind::ResponseBodyCanceled)
+                .because(Cause::ClientTooSlow)
+                .after(10),
         )
         .unsent_response()
+        .limits(|limits| limits.data_rate = Option::None),
+        Scene::new(
+            "a client that takes nothing until the time is over",
+            None,
+            [Asks, Says(MUCH), Fills(1_000_000)],
+            Expected::dropped(Kind::ResponseBodyCanceled)
+                .because(Cause::ClientTooSlow)
+                .after(4),
+        )
+        .unsent_response()
+        .route(WHOLE_SOON),
+        Scene::new(
+            "a client that takes nothing until the time is over, without a rate",
+            None,
+            [Asks, Says(MUCH), Fills(1_000_000)],
+            Expected::dropped(Kind::ResponseBodyCanceled)
+                .because(Cause::ClientTooSlow)
+                .after(4),
+        )
+        .unsent_response()
+        .route(WHOLE_SOON)
+        .limits(|limits| limits.data_rate = Option::None),
+        Scene::new(
+            "a client that takes nothing where only the head has a time",
+            None,
+            [Asks, Says(MUCH), Fills(1_000_000)],
+            Expected::dropped(Kind::ResponseBodyCanceled)
+                .because(Cause::ClientTooSlow)
+                .after(10),
+        )
+        .unsent_response()
+        .route(r#","Timeout":"00:00:04""#)
         .limits(|limits| limits.data_rate = Option::None),
         Scene::new(
             "an early rejection",

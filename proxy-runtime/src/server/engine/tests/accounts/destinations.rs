@@ -26,6 +26,9 @@ const INTERIM: &str = "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 102 Processing\r\
 /// Within the time for which nothing may happen.
 const TIMEOUT: &str = r#","Timeout":"00:00:05""#;
 
+/// The same for a whole response.
+const WHOLE: &str = r#","Timeout":"00:00:05","TimeoutIncludesBody":true"#;
+
 /// More than a destination that does not read takes.
 const LONG: usize = 4000;
 
@@ -66,7 +69,8 @@ pub(super) fn idle() -> Vec<Scene> {
             "no connection to be had",
             None,
             [Asks],
-            Expected::own(504, Kind::RequestTimedOut)
+            Expected::own(504, Kind::RequestTimedOut.because(Cause::ConnectionLimit))
+                .because(Cause::ConnectionLimit)
                 .after(15)
                 .saw("nothing"),
         )
@@ -125,6 +129,15 @@ pub(super) fn late() -> Vec<Scene> {
     vec![
         Scene::new("late", None, [Asks], late()).route(TIMEOUT),
         Scene::new(
+            "late with the rest of a response",
+            None,
+            [Asks, Says(HALF)],
+            Expected::cut(Kind::ResponseBodyDestination, 2)
+                .because(Cause::BodyTimeout)
+                .after(5),
+        )
+        .route(WHOLE),
+        Scene::new(
             "late while the client is waited for",
             Length(8),
             [Asks, Sends(4)],
@@ -143,7 +156,10 @@ pub(super) fn late() -> Vec<Scene> {
             "late before there is a connection",
             None,
             [Asks],
-            late().saw("nothing"),
+            Expected::own(504, Kind::RequestTimedOut.because(Cause::ConnectionLimit))
+                .because(Cause::ConnectionLimit)
+                .after(5)
+                .saw("nothing"),
         )
         .taken()
         .route(TIMEOUT),
@@ -205,7 +221,7 @@ pub(super) fn meaningless() -> Vec<Scene> {
                 Says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n"),
                 Says("no chunk\r\n"),
             ],
-            Expected::cut(Kind::ResponseBodyDestination, 2),
+            Expected::cut(Kind::ResponseBodyDestination, 2).because(Cause::MalformedResponse),
         ),
         Scene::new(
             "no chunk behind the head",

@@ -275,7 +275,7 @@ async fn connect(service: &ProxyService) -> Lease {
         fresh: false,
         careful: false,
     };
-    service.pool().acquire(wanted).await.unwrap()
+    service.pool().acquire(wanted, None).await.unwrap()
 }
 
 fn serve(client: DuplexStream, service: ProxyService, way: Way, worker: Arc<WorkerShared>) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Version;
 
-use crate::error::ForwardErrorKind;
+use crate::error::{Cause, ForwardErrorKind};
 use crate::server::{Limits, Outcome};
 
 /// What a client and a destination do.
@@ -97,6 +97,8 @@ pub(super) struct Expected {
     pub(super) answer: Answer,
     /// For the cluster, and for the destination that was picked for the request.
     pub(super) error: Option<ForwardErrorKind>,
+    /// The cause of that, in the counters and the log, where it is of interest.
+    pub(super) cause: Option<Cause>,
     /// The status of the destination's response.
     pub(super) answered: Option<u16>,
     /// Bytes of bodies that the destination was sent, and that came from it.
@@ -123,6 +125,7 @@ impl Expected {
         Self {
             answer,
             error,
+            cause: None,
             answered,
             sent: 0,
             received: 0,
@@ -171,6 +174,11 @@ impl Expected {
     pub(super) fn left_behind(error: ForwardErrorKind, received: u64) -> Self {
         let expected = Self::new(Answer::Left(Some(200)), Some(error), Some(200));
         expected.received(received)
+    }
+
+    pub(super) fn because(mut self, cause: Cause) -> Self {
+        self.cause = Some(cause);
+        self
     }
 
     /// What the client was told, or would have been.

@@ -10,7 +10,7 @@ use super::message::{Message, head};
 use super::scene::{Answer, Content, Expected, Scene};
 use super::transport::Read;
 use crate::cluster::ClusterState;
-use crate::error::{ForwardErrorKind, Side};
+use crate::error::{Cause, ForwardErrorKind, Side};
 use crate::live::DestinationState;
 use crate::observe::{ErrorCounters, RecentFailures, SeriesTable};
 use crate::server::AccessRecord;
@@ -40,6 +40,7 @@ pub(super) struct Seen {
 /// What is counted for a cluster and its last destination.
 pub(super) struct Cluster {
     errors: String,
+    causes: String,
     series: String,
     requests: u64,
     destination_errors: String,
@@ -63,8 +64,11 @@ impl Cluster {
             .filter(|(_, count)| *count > 0)
             .map(|(class, count)| format!("{class}xx: {count}"))
             .collect();
+        let counters = &state.live().metrics().errors;
+        let causes = counters.causes().map(|(cause, _)| cause.as_str());
         Self {
-            errors: self::errors(&state.live().metrics().errors),
+            causes: causes.collect::<Vec<_>>().join(" "),
+            errors: self::errors(counters),
             series: series(&state.live().metrics().requests),
             requests: metrics.requests(),
             destination_errors: errors(last),
@@ -76,6 +80,19 @@ impl Cluster {
             rejected: others.iter().map(|other| errors(other)).collect(),
         }
     }
+}
+
+impl Cluster {
+    fn causes(&self, expected: &Expected) -> String {
+        match expected.cause {
+            Some(_) => self.causes.clone(),
+            None => String::new(),
+        }
+    }
+}
+
+fn cause(cause: Option<Cause>) -> String {
+    cause.map_or_else(String::new, |cause| cause.as_str().to_owned())
 }
 
 fn errors(counters: &ErrorCounters) -> String {
@@ -114,6 +131,7 @@ pub(super) struct Line {
     status: Option<u16>,
     outcome: Outcome,
     error: Option<ForwardErrorKind>,
+    cause: Option<Cause>,
     received: u64,
     sent: u64,
 }
@@ -125,6 +143,7 @@ impl Line {
             status: record.status.map(|status| status.as_u16()),
             outcome: record.outcome,
             error: error.or(record.body_error),
+            cause: record.cause(),
             received: record.bytes_received,
             sent: record.bytes_sent,
         }
@@ -146,6 +165,15 @@ impl Seen {
                 if is_in_time { expected.after } else { after }.to_string(),
             ),
             ("errors", cluster.errors.clone()),
+            ("causes", cluster.causes(expected)),
+            (
+                "log cause",
+                cause(
+                    expected
+                        .cause
+                        .and_then(|_| line.and_then(|line| line.cause)),
+                ),
+            ),
             ("requests", cluster.requests.to_string()),
             ("destination errors", cluster.destination_errors.clone()),
             ("failing", cluster.failing.clone()),
@@ -335,6 +363,8 @@ impl Scene {
             ("answer", answer),
             ("after", expected.after.to_string()),
             ("errors", errors),
+            ("causes", cause(expected.cause)),
+            ("log cause", cause(expected.cause)),
             ("requests", "1".to_owned()),
             ("destination errors", error),
             ("failing", failing),
