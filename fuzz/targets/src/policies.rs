@@ -139,7 +139,7 @@ pub fn authorization(data: &[u8]) {
     assert_eq!(challenges, usize::from(!is_right));
 }
 
-/// What is behind `Basic` and one space, white space around it aside.
+/// The bytes behind `Basic` and one space, white space around it aside.
 fn naively(line: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(line).ok()?;
     let (scheme, rest) = text.split_once(' ')?;

@@ -19,7 +19,7 @@ use crate::head::Answer;
 #[derive(Debug)]
 pub(super) struct Certificates(CertificateConfig);
 
-/// What a certificate says, read once for each connection.
+/// The contents of a certificate, read once for each connection.
 #[derive(Debug)]
 struct Identity {
     /// Dotted types with values, in the order of the certificate; a value is `None` if it is no text.
@@ -105,8 +105,8 @@ impl Identity {
         })
     }
 
-    /// Returns true if the subject has these attributes, and no other of the same types: whoever chooses one attribute of
-    /// a certificate must not be taken for the owner of another.
+    /// Returns true if the subject has these attributes, and no others of the same types: a second common name would make
+    /// one certificate meet the rules for two clients.
     fn has(&self, wanted: &[(String, String)]) -> bool {
         let mut same: Vec<_> = (self.subject.iter())
             .filter(|(kind, _)| wanted.iter().any(|(wanted, _)| wanted == kind))

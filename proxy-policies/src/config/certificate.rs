@@ -79,7 +79,7 @@ pub(super) fn read(certificate: &mut ObjectReader<'_, '_>) -> CertificateConfig 
     }
 }
 
-/// Reads a list of texts. An empty one would admit nobody, and is an error.
+/// Reads a list of texts. An empty one would admit no client, and is an error.
 fn read_list<T>(
     certificate: &mut ObjectReader<'_, '_>,
     key: &'static str,

@@ -10,7 +10,8 @@ use super::{
 };
 
 /// Warns of policies that no route has, of partitions by a value that requests of a route never have, and of policies
-/// for client certificates if no listener asks for any. `is_named_elsewhere`: others than these routes may name the policy.
+/// for client certificates if no listener asks for any. `is_named_elsewhere`: others than these routes may name the
+/// policy.
 pub fn judge_use(
     snapshot: &Snapshot,
     asks_for_certificates: bool,

@@ -34,11 +34,9 @@ pub(super) struct DestinationPool {
     pub(super) client: ClientKey,
     destination: Arc<DestinationState>,
     max_connections: u32,
-    /// True if requests of several runtimes use the connections. Each belongs to the runtime that opened it: HTTP/2
-    /// connections are tasks and end with it, HTTP/1.1 connections are values and stay. So they are lent within their
-    /// [group](RuntimeGroup) only.
+    /// True if requests of several runtimes use the connections. Each belongs to the runtime that opened it, and HTTP/2
+    /// connections end with it. So they are lent within their [group](RuntimeGroup) only.
     is_shared: bool,
-    /// True if each connection is announced for one client, so that no other request may use it.
     is_announced: bool,
     multiple_http2: bool,
     connect_timeout: Duration,
