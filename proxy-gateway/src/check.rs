@@ -42,7 +42,13 @@ pub(crate) fn examine(document: &Layered) -> Examined {
     }
     if let Some(snapshot) = &snapshot {
         let allowed = &settings.sources.allowed;
-        problems.extend(judge_use(snapshot, |kind, name| allowed.names(kind, name)));
+        let asks = settings
+            .listeners
+            .iter()
+            .any(|listener| listener.asks_for_certificates());
+        problems.extend(judge_use(snapshot, asks, |kind, name| {
+            allowed.names(kind, name)
+        }));
     }
     if let (None, Some(snapshot)) = (&settings.server.affinity_keys, &snapshot) {
         let pointer = document.node.spelled(&format!("/{SECTION}"));

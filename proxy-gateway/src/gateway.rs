@@ -108,7 +108,9 @@ impl Gateway {
         let mut builder = Proxy::builder().upstream(upstream(&settings.server, &provider)?);
         let unreachable = Arc::new(UnreachableClusters::new());
         builder = builder.unreachable(Arc::clone(&unreachable));
-        builder = builder.loop_guard(settings.server.loop_guard);
+        builder = builder
+            .loop_guard(settings.server.loop_guard)
+            .negotiate_errors(settings.server.negotiate_errors);
         builder = builder.policies(Arc::new(policies(&provider)?));
         if !settings.server.cause_networks.is_empty() {
             builder = builder.cause_header(settings.server.cause_networks.iter().copied());

@@ -15,10 +15,10 @@ pub(crate) fn path(template: &str, pointer: String) -> Option<Problem> {
         found = found.or_else(|| pattern.map(|_| *segment));
         written.push(match pattern {
             None => (*segment).to_owned(),
-            Some(Pattern::Rest(name)) if is_last => format!("{{**{name}}}"),
-            Some(Pattern::Rest(name) | Pattern::One(name)) => format!("{{{name}}}"),
-            Some(Pattern::Part) => segment.replacen('*', "{name}", 1),
-            Some(Pattern::Expression) => "{name:regex(…)}".to_owned(),
+            Some(ForeignPattern::Rest(name)) if is_last => format!("{{**{name}}}"),
+            Some(ForeignPattern::Rest(name) | ForeignPattern::One(name)) => format!("{{{name}}}"),
+            Some(ForeignPattern::Part) => segment.replacen('*', "{name}", 1),
+            Some(ForeignPattern::Expression) => "{name:regex(…)}".to_owned(),
         });
     }
     let found = shortened(found?);
@@ -29,7 +29,7 @@ pub(crate) fn path(template: &str, pointer: String) -> Option<Problem> {
 
 /// A segment that is a pattern elsewhere.
 #[derive(Clone, Copy)]
-enum Pattern<'t> {
+enum ForeignPattern<'t> {
     /// The rest of the path: `*`, `**`, `:name*`.
     Rest(&'t str),
     /// One segment: `:name`.
@@ -40,12 +40,12 @@ enum Pattern<'t> {
     Expression,
 }
 
-fn pattern(segment: &str) -> Option<Pattern<'_>> {
+fn pattern(segment: &str) -> Option<ForeignPattern<'_>> {
     if segment.contains('{') {
         return None;
     }
     if segment == "*" || segment == "**" {
-        return Some(Pattern::Rest("rest"));
+        return Some(ForeignPattern::Rest("rest"));
     }
     if let Some(name) = segment.strip_prefix(':') {
         let (name, is_rest) = match name.strip_suffix(['*', '+']) {
@@ -55,8 +55,8 @@ fn pattern(segment: &str) -> Option<Pattern<'_>> {
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         return is_name.then_some(match is_rest {
-            true => Pattern::Rest(name),
-            false => Pattern::One(name),
+            true => ForeignPattern::Rest(name),
+            false => ForeignPattern::One(name),
         });
     }
     let is_expression = segment.contains(".*")
@@ -65,9 +65,9 @@ fn pattern(segment: &str) -> Option<Pattern<'_>> {
         || segment.starts_with('^')
         || segment.ends_with('$');
     if is_expression {
-        return Some(Pattern::Expression);
+        return Some(ForeignPattern::Expression);
     }
-    segment.contains('*').then_some(Pattern::Part)
+    segment.contains('*').then_some(ForeignPattern::Part)
 }
 
 /// The texts between slashes that are not in braces.

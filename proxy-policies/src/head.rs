@@ -135,6 +135,7 @@ pub(crate) struct Answer {
     body: Bytes,
     /// The cause of an error, if another than the client is responsible.
     cause: Option<Cause>,
+    detail: Option<&'static str>,
 }
 
 impl Answer {
@@ -144,6 +145,7 @@ impl Answer {
             headers: Vec::new(),
             body: Bytes::new(),
             cause: None,
+            detail: None,
         }
     }
 
@@ -153,10 +155,10 @@ impl Answer {
         self
     }
 
-    /// Sets a short text for people.
+    /// Sets a sentence for people, in the form that the proxy gives to errors.
     pub(crate) fn saying(mut self, text: &'static str) -> Self {
-        self.push_named(http::header::CONTENT_TYPE, TEXT);
-        self.with_body(Bytes::from_static(text.as_bytes()))
+        self.detail = Some(text);
+        self
     }
 
     /// Sets the body.
@@ -183,9 +185,10 @@ impl Answer {
         if let Some(cause) = self.cause {
             reply = reply.because(cause);
         }
-        match self.body.is_empty() {
-            true => reply,
-            false => reply.with_body(self.body),
+        match self.detail {
+            Some(detail) => reply.with_detail(detail),
+            None if self.body.is_empty() => reply,
+            None => reply.with_body(self.body),
         }
     }
 }
@@ -193,7 +196,11 @@ impl Answer {
 #[cfg(test)]
 impl Answer {
     pub(crate) fn into_response(self) -> http::Response<Bytes> {
-        let mut response = http::Response::new(self.body);
+        let body = match self.detail {
+            Some(detail) => Bytes::from(format!("{detail}\n")),
+            None => self.body,
+        };
+        let mut response = http::Response::new(body);
         *response.status_mut() = self.status;
         for (name, value) in self.headers {
             response.headers_mut().append(name, value);
@@ -201,8 +208,6 @@ impl Answer {
         response
     }
 }
-
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 #[cfg(test)]
 mod tests {

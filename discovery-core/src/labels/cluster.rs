@@ -94,6 +94,7 @@ fn http_client(node: &LabelNode<'_>) -> HttpClientConfig {
         client_certificate: None,
         ca_file: None,
         server_name: None,
+        send_proxy_protocol: node.boolean("SendProxyProtocol"),
     }
 }
 

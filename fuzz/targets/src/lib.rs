@@ -29,6 +29,7 @@ mod labels;
 mod last_good;
 mod layers;
 pub mod mutation;
+mod policies;
 mod proxy_header;
 mod query_matcher;
 mod route_table;
@@ -62,6 +63,7 @@ pub use self::http2_heads::http2_heads;
 pub use self::labels::labels;
 pub use self::last_good::last_good;
 pub use self::layers::layers;
+pub use self::policies::{authorization, jwt, origin};
 pub use self::proxy_header::proxy_header;
 pub use self::query_matcher::query_matcher;
 pub use self::route_table::route_table;
@@ -81,8 +83,9 @@ pub use self::yaml::yaml;
 pub type Target = fn(&[u8]);
 
 /// All targets by name. Their seeds are in `seeds/` under the same name.
-pub const TARGETS: [(&str, Target); 34] = [
+pub const TARGETS: [(&str, Target); 37] = [
     ("affinity_cookie", affinity_cookie),
+    ("authorization", authorization),
     ("config", config),
     ("config_diff", config_diff),
     ("consul_answers", consul_answers),
@@ -99,9 +102,11 @@ pub const TARGETS: [(&str, Target); 34] = [
     ("http1_response", http1_response),
     ("http2_blocks", http2_blocks),
     ("http2_heads", http2_heads),
+    ("jwt", jwt),
     ("labels", labels),
     ("last_good", last_good),
     ("layers", layers),
+    ("origin", origin),
     ("proxy_header", proxy_header),
     ("query_matcher", query_matcher),
     ("route_table", route_table),

@@ -88,6 +88,8 @@ macro_rules! tests {
 
 tests! {
     affinity_cookie: INPUTS,
+    // Passwords are checked by slow hashes, each request in a runtime.
+    authorization: INPUTS / 5,
     config: INPUTS,
     config_diff: INPUTS,
     // Each input is the answer to every call, twice.
@@ -111,10 +113,14 @@ tests! {
     http2_blocks: INPUTS / 5,
     // Each request is sent by `h2`.
     http2_heads: INPUTS,
+    // Each input is a request in a runtime.
+    jwt: INPUTS / 2,
     labels: INPUTS,
     // Each input writes a file and starts a runtime.
     last_good: INPUTS / 10,
     layers: INPUTS,
+    // Each input is two requests in a runtime.
+    origin: INPUTS / 5,
     proxy_header: INPUTS,
     query_matcher: INPUTS,
     route_table: INPUTS,

@@ -8,7 +8,7 @@ use proxy_runtime::server::{ListenerRules, ProxyProtocol, overlap};
 
 use super::Settings;
 use super::senders::{read_proxy_protocol, read_trusted_proxies};
-use super::tls::{self, Tls};
+use super::tls::{self, Clients, Tls};
 
 /// An address on which the proxy listens.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +18,17 @@ pub(crate) struct Listener {
     pub(crate) tls: Option<Tls>,
     pub(crate) rules: ListenerRules,
     pub(crate) proxy_protocol: Option<ProxyProtocol>,
+}
+
+impl Listener {
+    /// Returns true if clients are asked for certificates, by some name at least.
+    pub(crate) fn asks_for_certificates(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| {
+            let by_name = tls.by_name.iter().map(|(_, rules)| rules);
+            let mut all = by_name.chain([&tls.default]);
+            all.any(|rules| rules.clients != Clients::Off)
+        })
+    }
 }
 
 impl Default for Listener {

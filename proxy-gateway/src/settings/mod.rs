@@ -67,6 +67,8 @@ pub(crate) struct Server {
     pub(crate) zone: Option<String>,
     /// True if requests that return to this proxy are rejected.
     pub(crate) loop_guard: bool,
+    /// True if errors have the form that the client prefers.
+    pub(crate) negotiate_errors: bool,
     /// The networks whose clients get the causes of errors in a header. Empty: none.
     pub(crate) cause_networks: Vec<Network>,
     /// The path of the Unix socket at which a second instance gets the listening sockets of this one.
@@ -89,6 +91,7 @@ impl Default for Server {
             drain_timeout: DRAIN_TIMEOUT,
             zone: None,
             loop_guard: true,
+            negotiate_errors: false,
             cause_networks: Vec::new(),
             handover: None,
             resolver: Resolver::default(),
@@ -161,6 +164,7 @@ fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
             .map_or(DRAIN_TIMEOUT, Duration::from),
         zone: server.text("Zone"),
         loop_guard: server.boolean("LoopGuard").unwrap_or(true),
+        negotiate_errors: server.boolean("NegotiateErrors").unwrap_or_default(),
         cause_networks: senders::read_cause_networks(server),
         handover: read_handover(server),
         resolver: server

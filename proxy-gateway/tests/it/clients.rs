@@ -162,3 +162,41 @@ async fn haproxy_speaks_for_its_clients() {
         assert_eq!(told(&origin), "192.0.2.9", "{option}");
     }
 }
+
+/// HAProxy as a destination: it says who the client is by the header that it reads.
+#[tokio::test]
+async fn haproxy_reads_the_header_of_the_gateway() {
+    let Some(haproxy) = peers::find("haproxy") else {
+        return;
+    };
+    let destination = SocketAddr::from(([127, 0, 0, 1], peers::free_port()));
+    let file = ConfigFile::new(&format!(
+        "defaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\n\
+         frontend f\n  bind {destination} accept-proxy\n  \
+         http-request return status 200 content-type text/plain lf-string \"%[src]:%[src_port] to %[dst]:%[dst_port]\"\n"
+    ));
+    let mut command = haproxy.command();
+    command.args(["-db", "-f", &file.argument()]);
+    let _process = peers::spawn(command);
+    let gateway = Gateway::start(&example("SendProxyProtocol"), destination).await;
+    eventually("HAProxy listens", async || {
+        gateway.send("GET /x", &[]).await.0 == 200
+    })
+    .await;
+    for _ in 0..2 {
+        let mut client = RawClient::connect(gateway.address).await.unwrap();
+        let expected = format!("{} to {}", client.local_addr(), gateway.address);
+        // The connection of the client stays, and those to the destination do not.
+        for _ in 0..3 {
+            client
+                .write_all("GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
+                .await
+                .unwrap();
+            let response = client.read_response().await.unwrap();
+            assert_eq!(
+                (response.status(), response.text()),
+                (200, expected.clone())
+            );
+        }
+    }
+}

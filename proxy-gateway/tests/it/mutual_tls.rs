@@ -232,3 +232,159 @@ async fn check_names_certificates_that_cannot_be_used_here() {
         assert_eq!(verdict["valid"], expected == "warning");
     }
 }
+
+/// A document whose routes are behind policies for client certificates.
+fn guarded_config(origin: &str, listener: &Value, machines: &Value) -> String {
+    let route = |path: &str, policy: &str| {
+        json!({
+            "ClusterId": "c",
+            "Match": { "Path": path },
+            "AuthorizationPolicy": policy,
+        })
+    };
+    json!({
+        "Listeners": {
+            "secure": { "Address": "127.0.0.1:0", "Tls": listener },
+            "clear": { "Address": "127.0.0.1:0" },
+        },
+        "Admin": { "Address": "127.0.0.1:0" },
+        "Policies": { "Authorization": {
+            "machines": {
+                "ClientCertificate": machines,
+                "ClaimHeaders": { "X-Subject": "subject", "X-Fingerprint": "fingerprint" },
+            },
+            "verified": { "ClientCertificate": {} },
+        } },
+        "ReverseProxy": {
+            "Routes": {
+                "machines": route("/machines", "machines"),
+                "verified": route("/verified", "verified"),
+                "open": route("/open", "Anonymous"),
+            },
+            "Clusters": { "c": { "Destinations": { "d": { "Address": origin } } } },
+        },
+    })
+    .to_string()
+}
+
+/// Client certificates are optional for the listener, and required by the policies of some routes.
+#[tokio::test]
+async fn policies_admit_certificates_that_the_listener_has_verified() {
+    let Some(peer) = peers::find("curl") else {
+        return;
+    };
+    let [servers, clients, strangers] =
+        ["servers", "clients", "strangers"].map(CertificateAuthority::new);
+    let server = servers.issue(&["a.example"]).write_pem();
+    let [orders, payments] = ["orders", "payments"].map(|name| clients.issue_client(name));
+    let (orders, payments) = (orders.write_pem(), payments.write_pem());
+    // The right name, of the wrong authority.
+    let stranger = strangers.issue_client("orders").write_pem();
+    let authority = server.add_authority(&clients);
+    let origin = Origin::builder().start_echo();
+    let listener = json!({
+        "Certificates": [{ "CertificateFile": server.certificate(), "KeyFile": server.key() }],
+        "ClientCertificateMode": "AllowCertificate",
+        "ClientCaFile": authority,
+    });
+    let machines = json!({ "Subjects": ["CN=orders"] });
+    let file = ConfigFile::new(&guarded_config(&origin.url(), &listener, &machines));
+    let process = start(&["run", "--config", &file.argument()], READY).await;
+    let secure = address_after(&process.output(), "listening on https://");
+    let clear = address_after(&process.output(), "listening on http://");
+    let servers = server.add_authority(&servers).display().to_string();
+    let ask = async |protocol: &str, path: &str, identity: Option<(&Path, &Path)>| {
+        let mut command = peer.command();
+        let port = secure.port();
+        command.args([
+            "-sS",
+            protocol,
+            "--cacert",
+            &servers,
+            "-w",
+            "\n%{http_code}",
+        ]);
+        command.args(["--resolve", &format!("a.example:{port}:127.0.0.1")]);
+        // What a client says of itself counts for nothing.
+        command.args([
+            "-H",
+            "X-Subject: CN=orders",
+            "-H",
+            "X-Forwarded-Client-Cert: Subject=\"CN=orders\"",
+        ]);
+        if let Some((certificate, key)) = identity {
+            command.arg("--cert").arg(certificate).arg("--key").arg(key);
+        }
+        command.arg(format!("https://a.example:{port}{path}"));
+        let answer = peers::output(command).await;
+        let (body, status) = answer.stdout.rsplit_once('\n').unwrap();
+        (status.parse::<u16>().unwrap(), body.to_owned())
+    };
+    let files = |identity: &'static str| match identity {
+        "orders" => Some((orders.certificate(), orders.key())),
+        "payments" => Some((payments.certificate(), payments.key())),
+        _ => None,
+    };
+    for protocol in ["--http1.1", "--http2"] {
+        for (path, identity, expected) in [
+            ("/machines", "orders", 200),
+            ("/machines", "payments", 403),
+            ("/machines", "", 403),
+            ("/verified", "payments", 200),
+            ("/verified", "", 403),
+            ("/open", "", 200),
+            ("/open", "payments", 200),
+        ] {
+            let (status, body) = ask(protocol, path, files(identity)).await;
+            assert_eq!(status, expected, "{protocol} {path} {identity}: {body}");
+            if (path, status) == ("/machines", 200) {
+                let echo: Echo = serde_json::from_str(&body).unwrap();
+                assert_eq!(echo.header("x-subject"), ["CN=orders"]);
+                assert_eq!(echo.header("x-fingerprint")[0].len(), 64);
+                assert!(echo.header("x-forwarded-client-cert").is_empty());
+            }
+        }
+    }
+    // The listener itself rejects a certificate of another authority.
+    let rejected = ask(
+        "--http1.1",
+        "/open",
+        Some((stranger.certificate(), stranger.key())),
+    )
+    .await;
+    assert_eq!(rejected.0, 0);
+    let mut command = peer.command();
+    command.args(["-sS", "-o", "/dev/null", "-w", "%{http_code}"]);
+    command.arg(format!("http://{clear}/machines"));
+    let plain = peers::output(command).await;
+    assert_eq!(plain.stdout, "403", "there is no certificate without TLS");
+
+    // Another rule takes effect without a restart.
+    let machines = json!({ "Subjects": ["CN=payments"] });
+    file.write(&guarded_config(&origin.url(), &listener, &machines));
+    eventually("the rule is another one", async || {
+        ask("--http1.1", "/machines", files("payments")).await.0 == 200
+    })
+    .await;
+    assert_eq!(ask("--http2", "/machines", files("orders")).await.0, 403);
+}
+
+#[tokio::test]
+async fn check_tells_of_policies_for_certificates_that_nobody_can_present() {
+    let text = guarded_config(
+        "http://127.0.0.1:9/",
+        &json!(null),
+        &json!({ "Names": ["a.example"] }),
+    );
+    let text = text.replacen(r#","Tls":null"#, "", 1);
+    let file = ConfigFile::new(&text);
+    let checked = output(&["check", "--config", &file.argument(), "--format", "json"]).await;
+    let verdict: Value = serde_json::from_str(&checked.stdout).unwrap();
+    let problems = verdict["problems"].as_array().unwrap().iter();
+    let told: Vec<_> = problems
+        .filter(|problem| problem["code"] == "no_client_certificates")
+        .map(|problem| problem["pointer"].as_str().unwrap())
+        .collect();
+    let place = |name: &str| format!("/Policies/Authorization/{name}/ClientCertificate");
+    assert_eq!(told, [place("machines"), place("verified")]);
+}

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::health::positive;
 use super::{Scope, filled, tls, web_proxy};
-use crate::compiled::Upstream;
-use crate::config::{ClusterConfig, HttpClientConfig, HttpVersion};
+use crate::compiled::{Upstream, WebProxy};
+use crate::config::{ClusterConfig, HttpClientConfig, HttpVersion, VersionPolicy};
 use crate::suggest::{did_you_mean, listed, shortened};
 
 const DEFAULT_ACTIVITY_TIMEOUT: Duration = Duration::from_secs(100);
@@ -64,6 +64,9 @@ pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<U
             "whoever answers at the address of a destination is trusted; for development only",
         );
     }
+    if client.send_proxy_protocol == Some(true) {
+        check_proxy_protocol(config, web_proxy.as_ref(), &mut scope);
+    }
     let own_tls = tls::compile(config, client, &mut scope);
     let (tls12, tls13) = protocols?;
     let own_tls = own_tls?;
@@ -82,7 +85,40 @@ pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<U
         tls_files: own_tls.files.map(Arc::new),
         server_name: own_tls.server_name,
         web_proxy: web_proxy.map(Arc::new),
+        sends_proxy_protocol: client.send_proxy_protocol.unwrap_or_default(),
     })
+}
+
+/// Rejects settings that leave no place for the header of the PROXY protocol.
+fn check_proxy_protocol(
+    config: &ClusterConfig,
+    web_proxy: Option<&Option<WebProxy>>,
+    scope: &mut Scope<'_>,
+) {
+    const KEY: &str = "SendProxyProtocol";
+    let request = config.http_request.as_ref();
+    let version = request.and_then(|request| request.version);
+    let policy = request.and_then(|request| request.version_policy);
+    let needs_http2 = matches!(
+        version.unwrap_or(HttpVersion::Http2),
+        HttpVersion::Http2 | HttpVersion::Http3
+    ) && policy.unwrap_or_default() != VersionPolicy::RequestVersionOrLower;
+    if needs_http2 {
+        scope.error_with(
+            KEY,
+            "contradiction",
+            "the header names one client, and a connection of HTTP/2 has requests of many",
+            "write `\"Version\": \"1.1\"` in `HttpRequest`",
+        );
+    }
+    if web_proxy.is_some_and(Option::is_some) {
+        scope.error_with(
+            KEY,
+            "contradiction",
+            "connections begin at the forward proxy of `WebProxy`, which expects no header",
+            "remove one of them",
+        );
+    }
 }
 
 /// Returns whether TLS 1.2 and TLS 1.3 are enabled.

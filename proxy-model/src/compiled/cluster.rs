@@ -271,6 +271,7 @@ pub struct Upstream {
     pub(crate) tls_files: Option<Arc<TlsFiles>>,
     pub(crate) server_name: Option<Arc<str>>,
     pub(crate) web_proxy: Option<Arc<WebProxy>>,
+    pub(crate) sends_proxy_protocol: bool,
 }
 
 impl Upstream {
@@ -322,6 +323,11 @@ impl Upstream {
     /// The name in the TLS handshake (SNI), which certificates must have, in place of that of the address.
     pub fn server_name(&self) -> Option<&str> {
         self.server_name.as_deref()
+    }
+
+    /// Returns true if each connection begins with a header of the PROXY protocol that names the client.
+    pub fn sends_proxy_protocol(&self) -> bool {
+        self.sends_proxy_protocol
     }
 
     /// The forward proxy through which this address is reached, if it is not reached directly.

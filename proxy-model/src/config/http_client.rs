@@ -50,6 +50,10 @@ pub struct HttpClientConfig {
     /// form; `https` destinations are reached through a tunnel (`CONNECT`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub web_proxy: Option<WebProxyConfig>,
+    /// Extension: true if each connection begins with a header of the PROXY protocol, version 2, that names the client.
+    /// Each request then has a connection of its own, with HTTP/1.1. Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_proxy_protocol: Option<bool>,
 }
 
 /// A certificate that is presented to destinations. The files are read again when they change.

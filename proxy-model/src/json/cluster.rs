@@ -132,6 +132,7 @@ fn http_client(client: &mut ObjectReader<'_, '_>) -> HttpClientConfig {
         enable_multiple_http2_connections: client.boolean("EnableMultipleHttp2Connections"),
         request_header_encoding: client.text("RequestHeaderEncoding"),
         response_header_encoding: client.text("ResponseHeaderEncoding"),
+        send_proxy_protocol: client.boolean("SendProxyProtocol"),
         web_proxy: client.object("WebProxy", |proxy| WebProxyConfig {
             address: proxy.text("Address"),
             bypass_on_local: proxy.boolean("BypassOnLocal"),

@@ -221,14 +221,14 @@ fn admitted(user: String) -> Judged {
 }
 
 fn challenged(challenge: &HeaderValue) -> Answer {
-    let mut answer = Answer::new(StatusCode::UNAUTHORIZED).saying("Unauthorized.\n");
+    let mut answer = Answer::new(StatusCode::UNAUTHORIZED).saying("Unauthorized.");
     answer.push("www-authenticate", challenge.clone());
     answer
 }
 
 fn busy() -> Answer {
     let mut answer = Answer::new(StatusCode::SERVICE_UNAVAILABLE)
-        .saying("Too many passwords to check.\n")
+        .saying("Too many passwords to check.")
         .because(Cause::Overloaded);
     answer.push("retry-after", HeaderValue::from_static("1"));
     answer

@@ -216,7 +216,7 @@ impl Asking {
         };
         // A service that fails, lies or is away lets no request pass.
         service.failed(&error);
-        Judged::Unavailable(unavailable("Authorization is not available.\n"))
+        Judged::Unavailable(unavailable("Authorization is not available."))
     }
 }
 

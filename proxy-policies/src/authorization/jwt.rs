@@ -157,7 +157,7 @@ impl Jwt {
                 self.challenged(StatusCode::FORBIDDEN, ", error=\"insufficient_scope\"")
             }
             Invalid::Unavailable => {
-                let text = "The keys of the issuer are not available.\n";
+                let text = "The keys of the issuer are not available.";
                 Judged::Unavailable(unavailable(text))
             }
         }
@@ -171,9 +171,9 @@ impl Jwt {
     fn challenged(&self, status: StatusCode, more: &str) -> Judged {
         let is_denied = status == StatusCode::FORBIDDEN;
         let text = if is_denied {
-            "Forbidden.\n"
+            "Forbidden."
         } else {
-            "Unauthorized.\n"
+            "Unauthorized."
         };
         let mut answer = Answer::new(status).saying(text);
         let challenge = format!("{}{more}", self.0.challenge);

@@ -1,6 +1,7 @@
 //! Authorization: who may use a route.
 
 mod basic;
+mod certificate;
 mod forward;
 mod jwt;
 mod keys;
@@ -18,6 +19,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 use self::basic::{Basic, PasswordCheck};
 pub(crate) use self::basic::{MAX_COST, cost_of};
+use self::certificate::Certificates;
 use self::forward::{Asking, ForwardAuth};
 use self::jwt::{Fetching, Jwt};
 use self::networks::Networks;
@@ -31,6 +33,7 @@ pub(crate) type Claims = BTreeMap<String, String>;
 /// A compiled policy.
 pub(crate) struct Authorization {
     networks: Option<Networks>,
+    certificates: Option<Certificates>,
     way: Option<Way>,
     claim_headers: Arc<[(Box<str>, Box<str>)]>,
 }
@@ -99,6 +102,7 @@ impl Authorization {
         };
         Ok(Self {
             networks: config.networks.as_ref().map(Networks::new),
+            certificates: config.certificate.as_ref().map(Certificates::new),
             way,
             claim_headers: config
                 .claim_headers
@@ -123,14 +127,19 @@ impl Authorization {
             .is_none_or(|networks| networks.admit(visit.connection.client_address()));
         if !may_come {
             return Err(Judged::Denied(
-                Answer::new(StatusCode::FORBIDDEN).saying("Forbidden.\n"),
+                Answer::new(StatusCode::FORBIDDEN).saying("Forbidden."),
             ));
+        }
+        let mut claims = None;
+        if let Some(certificates) = &self.certificates {
+            let presented = visit.connection.client_certificate();
+            claims = Some(certificates.admit(presented.as_ref())?);
         }
         // Of two the destination might believe the one that was not looked at.
         let is_repeated = head.is_repeated("authorization");
         let field = head.header("authorization").filter(|_| !is_repeated);
         match &self.way {
-            None => Err(Judged::Admitted(None)),
+            None => Err(Judged::Admitted(claims)),
             Some(Way::Basic(basic)) => basic.check(field).map(Judging::Password),
             Some(Way::Jwt(jwt)) => jwt.check(field).map(Judging::Keys),
             Some(Way::Forward(forward)) => Ok(Judging::Service(Box::new(forward.ask(head, visit)))),

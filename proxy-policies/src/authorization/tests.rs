@@ -84,6 +84,7 @@ async fn judged(
 #[tokio::test]
 async fn destinations_are_told_who_it_is_by_the_proxy_alone() {
     let config = AuthorizationConfig {
+        certificate: None,
         networks: Some(NetworksConfig {
             allow: None,
             deny: networks(&["192.0.2.66"]),

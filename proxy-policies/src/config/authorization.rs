@@ -7,6 +7,7 @@ use proxy_model::{Problem, Problems, pointer_to};
 use proxy_runtime::{Network, NetworkError};
 use serde::{Deserialize, Serialize};
 
+use super::certificate::{self, CERTIFICATE_CLAIMS, CertificateConfig};
 use super::missing;
 use super::remote::{ForwardConfig, JwtConfig, read_forward, read_jwt};
 use crate::authorization::{MAX_COST, cost_of};
@@ -15,6 +16,7 @@ use crate::authorization::{MAX_COST, cost_of};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AuthorizationConfig {
     pub(crate) networks: Option<NetworksConfig>,
+    pub(crate) certificate: Option<CertificateConfig>,
     pub(crate) basic: Option<BasicConfig>,
     pub(crate) jwt: Option<JwtConfig>,
     pub(crate) forward: Option<ForwardConfig>,
@@ -59,6 +61,7 @@ pub(crate) struct BasicConfig {
 
 pub(super) fn read(policy: &mut ObjectReader<'_, '_>) -> Option<AuthorizationConfig> {
     let networks = policy.object("Networks", read_networks);
+    let certificate = policy.object("ClientCertificate", certificate::read);
     let basic = policy.object("Basic", read_basic);
     let jwt = policy.object("Jwt", read_jwt);
     let forward = policy.object("ForwardAuth", read_forward);
@@ -76,16 +79,23 @@ pub(super) fn read(policy: &mut ObjectReader<'_, '_>) -> Option<AuthorizationCon
             Problem::error(pointer, "contradiction", message).with_suggestion("keep one of them"),
         );
     }
-    let claim_headers = read_claim_headers(policy, basic.is_some(), jwt.is_some());
-    if networks.is_none() && way.is_none() {
+    let known = KnownClaims {
+        // Those of the way take their place.
+        certificate: certificate.is_some() && way.is_none(),
+        basic: basic.is_some(),
+        token: jwt.is_some(),
+    };
+    let claim_headers = read_claim_headers(policy, known);
+    if networks.is_none() && certificate.is_none() && way.is_none() {
         missing(
             policy,
-            "Networks`, `Basic`, `Jwt` or `ForwardAuth",
+            "Networks`, `ClientCertificate`, `Basic`, `Jwt` or `ForwardAuth",
             "say who may use the routes; for everybody, a route says `\"AuthorizationPolicy\": \"Anonymous\"`",
         );
     }
     Some(AuthorizationConfig {
         networks,
+        certificate,
         basic,
         jwt: jwt.flatten(),
         forward: forward.flatten(),
@@ -216,15 +226,34 @@ pub(super) const PROTECTED: [&str; 12] = [
 /// The claim of `Basic`: the name of the user.
 pub(crate) const BASIC_CLAIM: &str = "name";
 
+/// The parts of a policy that have claims.
+#[derive(Clone, Copy)]
+struct KnownClaims {
+    certificate: bool,
+    basic: bool,
+    token: bool,
+}
+
+impl KnownClaims {
+    /// The names of the claims. `None` if any may be there.
+    fn names(self) -> Option<&'static [&'static str]> {
+        match self {
+            Self { token: true, .. } => None,
+            Self { basic: true, .. } => Some(&[BASIC_CLAIM]),
+            _ => Some(&CERTIFICATE_CLAIMS),
+        }
+    }
+}
+
 fn read_claim_headers(
     policy: &mut ObjectReader<'_, '_>,
-    has_name: bool,
-    has_token: bool,
+    known: KnownClaims,
 ) -> BTreeMap<String, String> {
     let pointer = policy.pointer_to("ClaimHeaders");
     let written = policy.text_map("ClaimHeaders").unwrap_or_default();
-    if !written.is_empty() && !has_name && !has_token {
-        let message = "there are no claims without `Basic` or `Jwt`";
+    let has_claims = known.certificate || known.basic || known.token;
+    if !written.is_empty() && !has_claims {
+        let message = "there are no claims without `Basic`, `Jwt` or `ClientCertificate`";
         policy
             .problems()
             .push(Problem::error(pointer.clone(), "no_effect", message));
@@ -240,12 +269,13 @@ fn read_claim_headers(
                 .problems()
                 .push(Problem::error(pointer, "invalid_header_name", message));
         }
-        if has_name && claim != BASIC_CLAIM {
+        let names = known.names().filter(|_| has_claims).unwrap_or_default();
+        if !names.is_empty() && !names.contains(&&*claim) {
             let pointer = pointer_to(&pointer, &header);
-            let message = format!("`Basic` has no claim `{claim}`");
+            let message = format!("the policy has no claim `{claim}`");
             policy.problems().push(
                 Problem::error(pointer, "no_effect", message)
-                    .with_suggestion(format!("write `{BASIC_CLAIM}`")),
+                    .with_suggestion(format!("write `{}`", names.join("` or `"))),
             );
         }
         headers.insert(name, claim);

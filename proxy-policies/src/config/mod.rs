@@ -1,6 +1,7 @@
 //! The section `Policies`: reading, and the form in which the configuration of a proxy carries it.
 
 mod authorization;
+mod certificate;
 mod cors;
 mod rate_limiter;
 mod remote;
@@ -21,6 +22,9 @@ use serde_json::Value;
 pub use self::authorization::read_network;
 pub(crate) use self::authorization::{
     AuthorizationConfig, BASIC_CLAIM, BasicConfig, NetworkSetting, NetworksConfig,
+};
+pub(crate) use self::certificate::{
+    CERTIFICATE_CLAIMS, CertificateConfig, Name as CertificateName, TYPES as CERTIFICATE_TYPES,
 };
 pub(crate) use self::cors::CorsConfig;
 pub(crate) use self::rate_limiter::{LimiterKind, PartitionBy, QueueOrder, RateLimiterConfig};

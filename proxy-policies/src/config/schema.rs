@@ -41,14 +41,26 @@ fn authorization() -> Value {
         "One authorization policy. A request must meet all parts.",
         &json!({
             "Networks": networks,
+            "ClientCertificate": certificate(),
             "Basic": basic,
             "Jwt": jwt(),
             "ForwardAuth": forward(),
             "ClaimHeaders": {
                 "type": "object",
                 "additionalProperties": { "type": "string" },
-                "description": "Headers for the destination by name, each with the claim that it gets. The client's own are removed. `Basic` has the claim `name`, `Jwt` those of the token.",
+                "description": "Headers for the destination by name, each with the claim that it gets. The client's own are removed. `Basic` has the claim `name`, `Jwt` those of the token, `ClientCertificate` alone `subject` and `fingerprint`.",
             },
+        }),
+    )
+}
+
+fn certificate() -> Value {
+    object(
+        "Certificates that clients have presented to the listener, which has verified them. A certificate must meet each list.",
+        &json!({
+            "Subjects": texts("Subjects as lists of attributes: `CN=orders,O=Example`. The certificate has these, and no others of the same types. Unset: any."),
+            "Names": texts("Alternative names: `orders.example`, `*.orders.example`, `spiffe://example/orders`, `spiffe://example/*`, `ann@example.com` or an address. Unset: any."),
+            "Fingerprints": texts("SHA-256 of the certificates in hexadecimal digits, with colons or without. Unset: any."),
         }),
     )
 }

@@ -5,12 +5,16 @@ use proxy_model::config::{PolicyConfig, PolicyKind};
 use proxy_model::{Problem, Problems, Snapshot, nearest, pointer_to, same_id};
 use serde::de::DeserializeOwned;
 
-use super::{AuthorizationConfig, BASIC_CLAIM, PartitionBy, RateLimiterConfig, SECTION};
+use super::{
+    AuthorizationConfig, BASIC_CLAIM, CERTIFICATE_CLAIMS, PartitionBy, RateLimiterConfig, SECTION,
+};
 
-/// Warns of policies that no route has, and of partitions by a value that requests of a route never have.
-/// `is_named_elsewhere`: others than these routes may name the policy.
+/// Warns of policies that no route has, of partitions by a value that requests of a route never have, and of policies
+/// for client certificates if no listener asks for any. `is_named_elsewhere`: others than these routes may name the
+/// policy.
 pub fn judge_use(
     snapshot: &Snapshot,
+    asks_for_certificates: bool,
     is_named_elsewhere: impl Fn(PolicyKind, &str) -> bool,
 ) -> Problems {
     let mut problems = Problems::new();
@@ -22,6 +26,17 @@ pub fn judge_use(
             || is_named_elsewhere(kind, name);
         if !is_used {
             problems.push(unused(policy));
+        }
+        let needs_certificate = kind == PolicyKind::Authorization
+            && settings::<AuthorizationConfig>(policy)
+                .is_some_and(|settings| settings.certificate.is_some());
+        if is_used && needs_certificate && !asks_for_certificates {
+            let pointer = format!("{}/ClientCertificate", pointer(policy));
+            let message = "no listener asks clients for certificates, so every request gets 403";
+            let problem = Problem::warning(pointer, "no_client_certificates", message);
+            problems.push(problem.with_suggestion(
+                "set `Tls.ClientCertificateMode` and `Tls.ClientCaFile` of a listener",
+            ));
         }
         if kind == PolicyKind::RateLimiter && !same_id(name, ChosenPolicy::GLOBAL) {
             problems.extend(undivided(policy, snapshot));
@@ -108,7 +123,9 @@ fn may_have_claim(route: &Route, name: &str, snapshot: &Snapshot) -> bool {
         let mut headers = forward.response_headers.iter();
         headers.any(|header| header.eq_ignore_ascii_case(name))
     };
+    let has_way = policy.jwt.is_some() || policy.basic.is_some() || policy.forward.is_some();
     policy.jwt.is_some()
+        || (policy.certificate.is_some() && !has_way && CERTIFICATE_CLAIMS.contains(&name))
         || (policy.basic.is_some() && name.eq_ignore_ascii_case(BASIC_CLAIM))
         || policy.forward.is_some_and(is_told)
 }
@@ -142,7 +159,7 @@ mod tests {
             "d":{"ClusterId":"c","Match":{"Path":"/d"},"RateLimiterPolicy":"user","AuthorizationPolicy":"staff"},
             "e":{"ClusterId":"c","Match":{"Path":"/e"},"RateLimiterPolicy":"typo","AuthorizationPolicy":"staff"}"#;
         let snapshot = snapshot(&Proxy::builder(), policies, routes);
-        let problems = judge_use(&snapshot, |_, name| name == "elsewhere");
+        let problems = judge_use(&snapshot, true, |_, name| name == "elsewhere");
         assert!(!problems.has_errors());
         let told: Vec<_> = problems
             .iter()
@@ -182,5 +199,19 @@ mod tests {
             ]
         );
         assert!(problems.to_string().contains("route `b`"), "{problems}");
+    }
+
+    #[test]
+    fn a_policy_for_certificates_needs_a_listener_that_asks() {
+        let policies = r#"
+            "Authorization":{"machines":{"ClientCertificate":{"Names":["a.example"]}}},
+            "RateLimiter":{"each":{"Kind":"Concurrency","PermitLimit":1,"Partition":{"By":"Claim","Name":"fingerprint"}}}"#;
+        let routes = r#"
+            "a":{"ClusterId":"c","Match":{"Path":"/a"},"AuthorizationPolicy":"machines","RateLimiterPolicy":"each"}"#;
+        let snapshot = snapshot(&Proxy::builder(), policies, routes);
+        let told = judge_use(&snapshot, false, |_, _| false).to_string();
+        let place = "/Policies/Authorization/machines/ClientCertificate";
+        assert!(told.contains(place) && !told.contains('\n'), "{told}");
+        assert!(judge_use(&snapshot, true, |_, _| false).is_empty());
     }
 }

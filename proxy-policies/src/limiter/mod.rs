@@ -152,7 +152,7 @@ impl RateLimiter {
     /// Returns the response to a request over the limit.
     pub(crate) fn reject(&self, standing: Standing) -> Answer {
         let answer = Answer::new(self.status).because(Cause::OverLimit);
-        let mut answer = answer.saying("Too many requests: try again later.\n");
+        let mut answer = answer.saying("Too many requests: try again later.");
         if let Some(reset) = standing.reset {
             answer.push("retry-after", fields::seconds(reset).into());
         }

@@ -225,6 +225,13 @@ impl ProxyBuilder {
         self
     }
 
+    /// Gives the proxy's own errors, and those of [policies](crate::policy), the form that a client prefers by its `Accept`:
+    /// `application/problem+json` (RFC 9457), `text/html` or `text/plain`. Default: false, always plain text.
+    pub fn negotiate_errors(mut self, enabled: bool) -> Self {
+        self.settings.negotiates_errors = enabled;
+        self
+    }
+
     /// Gives clients of these networks the [cause](crate::Cause) of an error response in the header `X-Proxy-Cause`.
     /// Responses of destinations never get it, nor do requests that a server rejects before a route is looked for.
     /// Default: none.

@@ -1,7 +1,8 @@
 //! Certificates that clients presented to the server.
 
+use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,12 +12,20 @@ use http::HeaderValue;
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClientCertificate(Arc<Presented>);
 
-#[derive(PartialEq, Eq)]
 struct Presented {
     der: Box<[u8]>,
     /// The certificate in base64.
     value: HeaderValue,
+    kept: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
+
+impl PartialEq for Presented {
+    fn eq(&self, other: &Self) -> bool {
+        self.der == other.der
+    }
+}
+
+impl Eq for Presented {}
 
 impl ClientCertificate {
     /// `None` if it is longer than a field's value may be.
@@ -24,12 +33,22 @@ impl ClientCertificate {
         Some(Self(Arc::new(Presented {
             der: der.into(),
             value: HeaderValue::try_from(STANDARD.encode(der)).ok()?,
+            kept: OnceLock::new(),
         })))
     }
 
     /// The certificate in DER form.
     pub fn der(&self) -> &[u8] {
         &self.0.der
+    }
+
+    /// Returns what `read` makes of the DER form. It is kept as long as the connection, so that each request need not read
+    /// the certificate; of several types, the first.
+    pub fn kept<T: Send + Sync + 'static>(&self, read: impl Fn(&[u8]) -> T) -> Arc<T> {
+        let make = || -> Arc<dyn Any + Send + Sync> { Arc::new(read(self.der())) };
+        let kept = Arc::clone(self.0.kept.get_or_init(make));
+        kept.downcast()
+            .unwrap_or_else(|_| Arc::new(read(self.der())))
     }
 
     /// The certificate as the value of a field: base64 of its DER form.
@@ -43,5 +62,29 @@ impl fmt::Debug for ClientCertificate {
         f.debug_struct("ClientCertificate")
             .field("bytes", &self.0.der.len())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_read_once_for_one_type() {
+        let certificate = ClientCertificate::new(b"abc").unwrap();
+        let reads = AtomicUsize::new(0);
+        let length = |der: &[u8]| {
+            reads.fetch_add(1, Relaxed);
+            der.len()
+        };
+        for _ in 0..3 {
+            assert_eq!(*certificate.clone().kept(length), 3);
+        }
+        assert_eq!(reads.load(Relaxed), 1);
+        assert_eq!(*certificate.kept(|der| der.first().copied()), Some(b'a'));
+        assert_eq!(*certificate.kept(length), 3);
+        assert_eq!(certificate, ClientCertificate::new(b"abc").unwrap());
     }
 }

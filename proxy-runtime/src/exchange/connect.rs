@@ -16,7 +16,9 @@ use crate::error::{Cause, ForwardError, ForwardErrorKind};
 use crate::live::DestinationState;
 use crate::progress::within;
 use crate::retry::{Attempts, Failed, RetryDecision};
-use crate::upstream::{ConnectError, ConnectionRequest, Lease, Protocols, UpstreamPool, protocol};
+use crate::upstream::{
+    AnnouncedClient, ConnectError, ConnectionRequest, Lease, Protocols, UpstreamPool, protocol,
+};
 
 /// The facts about a request that matter for its connection.
 #[derive(Clone, Copy)]
@@ -33,6 +35,8 @@ pub(crate) struct ConnectContext<'a> {
     pub(crate) is_bound: bool,
     /// The time by which the response must have begun.
     pub(crate) due: Option<Instant>,
+    /// The client that the destination is told of, if its cluster wants that.
+    pub(crate) announced: Option<AnnouncedClient>,
 }
 
 /// The counter of the places that a request goes to.
@@ -87,6 +91,7 @@ impl<'a> ConnectContext<'a> {
             upstream: self.cluster.upstream(),
             client: self.state.client(),
             protocols,
+            announced: self.announced,
             fresh: false,
             careful: self.is_careful,
         }

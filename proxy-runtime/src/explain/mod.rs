@@ -43,7 +43,7 @@ use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::body_limit;
 use crate::forward::{check_head, check_length, check_path, reply, sent_request};
-use crate::head::{HeaderMutations, HttpHead};
+use crate::head::{ErrorForm, HeaderMutations, HttpHead};
 use crate::live::{Assessment, assess};
 use crate::policy::{PolicySource, RoutePolicies, described};
 use crate::proxy::Proxy;
@@ -351,7 +351,8 @@ fn explain_with(
             explanation.undecided_policies = known.undecided;
             if let Some((policy, reply)) = known.reply {
                 let status = reply.status();
-                explanation.location = location(reply.into_response().headers());
+                explanation.location =
+                    location(reply.into_response(ErrorForm::default()).headers());
                 explanation.rejected = Some(format!("{policy} answers it"));
                 return explanation.ending(Verdict::AnsweredByPolicy, status);
             }

@@ -5,7 +5,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
 use crate::error::Cause;
-use crate::head::headers;
+use crate::head::{ErrorForm, headers};
 
 /// The decision of a filter about a request.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct Reply {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
+    /// A sentence for people, in place of a body.
+    detail: Option<&'static str>,
     /// The cause of an error, if it is another one than follows from the status.
     cause: Option<Cause>,
     /// True for the reply of a policy, which clients of gRPC get in their own words.
@@ -52,6 +54,7 @@ impl Reply {
             status,
             headers: HeaderMap::new(),
             body: Bytes::new(),
+            detail: None,
             cause: None,
             is_of_policy: false,
         }
@@ -77,6 +80,13 @@ impl Reply {
         self
     }
 
+    /// Sets a sentence for people, in place of a body and its `Content-Type`. It has the form of the proxy's own errors: plain
+    /// text, or what the client prefers if [errors are negotiated](crate::ProxyBuilder::negotiate_errors).
+    pub fn with_detail(mut self, detail: &'static str) -> Self {
+        self.detail = Some(detail);
+        self
+    }
+
     /// Sets the cause that logs, metrics and the admin API name for a status of 400 and above. Default:
     /// [`OverLimit`](Cause::OverLimit) for 429, else [`RejectedByPolicy`](Cause::RejectedByPolicy), for which the
     /// client is responsible.
@@ -94,14 +104,18 @@ impl Reply {
         Cause::of_reply(self.status, self.cause)
     }
 
-    pub(crate) fn into_response(self) -> Response<Bytes> {
+    pub(crate) fn into_response(self, form: ErrorForm) -> Response<Bytes> {
         let Self {
             status,
             mut headers,
-            body,
+            mut body,
+            detail,
             cause,
             is_of_policy,
         } = self;
+        if let Some(detail) = detail {
+            body = form.write(status, Some(detail), &mut headers);
+        }
         headers::strip_hop_by_hop(&mut headers);
         headers.remove(CONTENT_LENGTH);
         let is_bodiless = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);

@@ -5,7 +5,7 @@ use proxy_model::transform::Transforms;
 
 use super::response::own;
 use crate::filter::{FilterContext, Filters, ResponseEdit};
-use crate::head::{HeaderMutations, ResponseNotes};
+use crate::head::{ErrorForm, HeaderMutations, ResponseNotes};
 use crate::response::ProxyBody;
 use crate::transform::apply_to_own_response;
 
@@ -28,7 +28,14 @@ pub(crate) fn shown_response(
             edits.make_noted(notes);
             edits.apply_to(&mut head.headers);
         }
-        Err(_) => (head, body) = own(StatusCode::INTERNAL_SERVER_ERROR, None).into_parts(),
+        Err(_) => {
+            (head, body) = own(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                None,
+                ErrorForm::default(),
+            )
+            .into_parts()
+        }
     }
     apply_to_own_response(transforms, head.status, &mut head.headers);
     Response::from_parts(head, body)

@@ -21,7 +21,7 @@ use crate::error::{Cause, ForwardError, ForwardErrorKind};
 use crate::exchange::body_limit;
 use crate::filter::ReplyCause;
 use crate::forward::RouteContext;
-use crate::head::{HttpHead, ResponseNotes, put_in_place};
+use crate::head::{ErrorForm, HttpHead, ResponseNotes, put_in_place};
 use crate::layer::{ProxyRequestBody, RouteFuture, RouteService};
 use crate::observe::targets;
 use crate::progress::{End, Stage, after};
@@ -183,7 +183,12 @@ fn fail(
     error: &ForwardError,
     recorder: OpenRecorder,
 ) -> Response<ProxyBody> {
-    pipeline::fail(context.route(), error, ResponseNotes::default(), recorder)
+    pipeline::fail(
+        (context.route(), context.form()),
+        error,
+        ResponseNotes::default(),
+        recorder,
+    )
 }
 
 /// Returns the forwarding error for an error of a layer.
@@ -224,7 +229,13 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
     let context = parts.extensions.get_mut::<RouteContext>();
     let Some(context) = context.and_then(RouteContext::take) else {
         debug!(target: targets::REQUEST, "a layer has lost the request's extensions");
-        let answer = || async { answer::own(StatusCode::INTERNAL_SERVER_ERROR, None) };
+        let answer = || async {
+            answer::own(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                None,
+                ErrorForm::default(),
+            )
+        };
         return RouteFuture::unfailing(answer);
     };
     let mut head = HttpHead::new(&parts);
@@ -250,6 +261,7 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
                 generation: context.generation(),
                 index: context.index(),
                 head: &head,
+                form: context.form(),
             };
             routed.reject(rejected, ResponseNotes::default(), recorder)
         }),

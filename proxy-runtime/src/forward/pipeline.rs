@@ -22,7 +22,7 @@ use crate::connection::ConnectionInfo;
 use crate::error::{Cause, ForwardError};
 use crate::extensions::RouteExtensions;
 use crate::forward::RouteContext;
-use crate::head::{HeaderMutations, HttpHead, ResponseNotes, put_in_place};
+use crate::head::{ErrorForm, HeaderMutations, HttpHead, ResponseNotes, put_in_place};
 use crate::layer::ProxyRequestBody;
 use crate::observe::targets;
 use crate::policy::{self, RoutePolicies};
@@ -81,7 +81,8 @@ where
             let index = match plan::find_route(&generation, &head) {
                 Ok(index) => index,
                 Err(unrouted) => {
-                    return ResponseFuture::known(reject(&unrouted, open(&parts, None)));
+                    let form = shared.error_form(&parts.headers);
+                    return ResponseFuture::known(reject(&unrouted, form, open(&parts, None)));
                 }
             };
             let classes = head.classes();
@@ -94,7 +95,11 @@ where
     if let Some(layers) = extensions.and_then(RouteExtensions::layers) {
         let mut recorder = open(&parts, Some(route));
         recorder.routed(route.id(), state.metrics());
-        let context = RouteContext::new(service, &generation, index, recorder.started());
+        let form = shared.error_form(&parts.headers);
+        let context = RouteContext::new(service, &generation, (index, form), recorder.started());
+        if form != ErrorForm::default() {
+            parts.extensions.insert(form);
+        }
         let is_empty = body.is_end_stream();
         // What has no body was checked as far as it can be where it was read.
         let valid = match is_read_here && is_empty {
@@ -128,10 +133,12 @@ where
     };
     let mut recorder = open(&parts, Some(route));
     recorder.routed(route.id(), state.metrics());
+    let form = shared.error_form(&parts.headers);
     let routed = Routed {
         generation: &generation,
         index,
         head: &head,
+        form,
     };
     if routed.policies().is_none() {
         let response = routed.reject(rejected, ResponseNotes::default(), recorder);
@@ -145,6 +152,7 @@ where
             generation: &generation,
             index,
             head: &head,
+            form,
         };
         let response = routed.respond(rejected, recorder).await;
         recycled::release(Kind::Request, parts.headers, parts.extensions);
@@ -158,6 +166,8 @@ pub(super) struct Routed<'a> {
     pub(super) generation: &'a Generation,
     pub(super) index: RouteIndex,
     pub(super) head: &'a HttpHead<'a>,
+    /// The form of errors that the client prefers.
+    pub(super) form: ErrorForm,
 }
 
 impl<'a> Routed<'a> {
@@ -169,7 +179,12 @@ impl<'a> Routed<'a> {
             return self.reject(rejected, ResponseNotes::default(), recorder);
         };
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
-            return fail(route, &error, ResponseNotes::default(), recorder);
+            return fail(
+                (route, self.form),
+                &error,
+                ResponseNotes::default(),
+                recorder,
+            );
         }
         let due = route.timeout().map(|wait| after(recorder.started(), wait));
         let judging = policy::judge_http(policies, route, self.head, &mut edits);
@@ -177,10 +192,10 @@ impl<'a> Routed<'a> {
         let judged = Box::pin(within(due, judging)).await;
         let (notes, held) = (edits.take_notes(), edits.take_held());
         let mut response = match judged {
-            Err(error) => fail(route, &error, notes, recorder),
+            Err(error) => fail((route, self.form), &error, notes, recorder),
             Ok(Some(reply)) => {
                 recorder.replied(reply.cause());
-                let response = reply.into_response().map(ProxyBody::text);
+                let response = reply.into_response(self.form).map(ProxyBody::text);
                 let response = shown_response(response, None, notes, route.transforms());
                 finish(response, recorder, None)
             }
@@ -206,7 +221,7 @@ impl<'a> Routed<'a> {
             recorder.assigned(id, self.generation.cluster(cluster));
         }
         match error {
-            Some(error) => fail(self.route(), &error, notes, recorder),
+            Some(error) => fail((self.route(), self.form), &error, notes, recorder),
             None => self.reply(notes, recorder),
         }
     }
@@ -215,12 +230,12 @@ impl<'a> Routed<'a> {
     fn reply(&self, notes: ResponseNotes, recorder: OpenRecorder) -> Response<ProxyBody> {
         let route = self.route();
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
-            return fail(route, &error, notes, recorder);
+            return fail((route, self.form), &error, notes, recorder);
         }
         let response = match reply(route, self.head) {
             Ok(Some(response)) => response,
-            Ok(None) => answer::own(StatusCode::SERVICE_UNAVAILABLE, None),
-            Err(error) => return fail(route, &error, notes, recorder),
+            Ok(None) => answer::own(StatusCode::SERVICE_UNAVAILABLE, None, self.form),
+            Err(error) => return fail((route, self.form), &error, notes, recorder),
         };
         let response = shown_response(response, None, notes, route.transforms());
         finish(response, recorder, None)
@@ -240,14 +255,18 @@ impl<'a> Routed<'a> {
 }
 
 /// The response to a request that no route takes.
-fn reject(unrouted: &Unrouted, mut recorder: OpenRecorder) -> Response<ProxyBody> {
+fn reject(unrouted: &Unrouted, form: ErrorForm, mut recorder: OpenRecorder) -> Response<ProxyBody> {
     recorder.replied(Some(Cause::NoRoute));
     let response = match unrouted {
-        Unrouted::NotFound => answer::own(StatusCode::NOT_FOUND, None),
+        Unrouted::NotFound => answer::own(StatusCode::NOT_FOUND, None, form),
         Unrouted::MethodNotAllowed(methods) => {
             let mut allowed: Vec<&str> = methods.iter().collect();
             allowed.sort_unstable();
-            answer::own(StatusCode::METHOD_NOT_ALLOWED, Some(&allowed.join(", ")))
+            answer::own(
+                StatusCode::METHOD_NOT_ALLOWED,
+                Some(&allowed.join(", ")),
+                form,
+            )
         }
     };
     finish(response, recorder, None)
@@ -255,7 +274,7 @@ fn reject(unrouted: &Unrouted, mut recorder: OpenRecorder) -> Response<ProxyBody
 
 /// The response to a request of a route that failed. `notes`: what was decided of the response with the request.
 pub(super) fn fail(
-    route: &Route,
+    (route, form): (&Route, ErrorForm),
     error: &ForwardError,
     notes: ResponseNotes,
     recorder: OpenRecorder,
@@ -264,7 +283,7 @@ pub(super) fn fail(
     let reason = error as &dyn std::error::Error;
     // Clients decide how many requests fail; what makes them fail is told where it changes.
     debug!(target: targets::REQUEST, route = %route.id(), error = kind, reason, "the request failed");
-    let response = answer::own_to(error);
+    let response = answer::own_to(error, form);
     let response = shown_response(response, None, notes, route.transforms());
     finish(response, recorder, Some(error))
 }

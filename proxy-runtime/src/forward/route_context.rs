@@ -8,6 +8,7 @@ use proxy_model::compiled::{ClusterIndex, Route, RouteIndex};
 use tokio::time::Instant;
 
 use super::exchange_plan::RequestOrigin;
+use crate::head::ErrorForm;
 use crate::proxy::ProxyService;
 use crate::response::LayerAttempts;
 use crate::state::Generation;
@@ -24,6 +25,8 @@ struct Context {
     service: ProxyService,
     generation: Arc<Generation>,
     index: RouteIndex,
+    /// The form of errors that the client prefers.
+    form: ErrorForm,
     started: Instant,
     attempts: Arc<LayerAttempts>,
     /// The cluster that a layer has assigned.
@@ -34,7 +37,7 @@ impl RouteContext {
     pub(crate) fn new(
         service: &ProxyService,
         generation: &Arc<Generation>,
-        index: RouteIndex,
+        (index, form): (RouteIndex, ErrorForm),
         started: Instant,
     ) -> Self {
         let route = generation.snapshot().route_at(index).id().clone();
@@ -42,6 +45,7 @@ impl RouteContext {
             service: service.clone(),
             generation: Arc::clone(generation),
             index,
+            form,
             started,
             attempts: Arc::new(LayerAttempts::new(route)),
             assigned: None,
@@ -123,6 +127,10 @@ impl RouteContext {
 
     pub(crate) fn index(&self) -> RouteIndex {
         self.get().index
+    }
+
+    pub(super) fn form(&self) -> ErrorForm {
+        self.get().form
     }
 
     /// Returns the time at which the request arrived, the same for all its layers.

@@ -60,6 +60,7 @@ impl PoolHarness {
             upstream: self.generation.snapshot().clusters()[0].upstream(),
             client: state.client(),
             protocols: Protocols::Http1,
+            announced: None,
             fresh: false,
             careful: false,
         }

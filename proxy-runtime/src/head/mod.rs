@@ -1,6 +1,7 @@
 //! Heads of requests and responses in `http` types: the parts that routing, filters and transforms read and change.
 
 mod address_text;
+mod error_form;
 pub(crate) mod headers;
 mod http_head;
 mod in_place;
@@ -9,6 +10,7 @@ mod local_reply;
 mod mutations;
 
 pub(crate) use self::address_text::AddressText;
+pub(crate) use self::error_form::ErrorForm;
 pub(crate) use self::http_head::HttpHead;
 #[cfg(feature = "http2")]
 pub(crate) use self::http_head::is_websocket_connect;

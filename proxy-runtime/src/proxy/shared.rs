@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
+use http::HeaderMap;
 use parking_lot::{Mutex, MutexGuard};
 use proxy_model::{ClusterId, Problem, Problems, RouteId, Snapshot, pointer_to};
 use tokio::sync::watch;
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 use super::history::{History, PastChange};
 use crate::balance::Random;
 use crate::cluster::PickContext;
+use crate::head::ErrorForm;
 use crate::health::HealthPolicies;
 use crate::observe::{ProxyMetrics, targets};
 use crate::policy::PolicySource;
@@ -44,6 +46,7 @@ pub(crate) struct Shared {
     health_policies: HealthPolicies,
     context: Arc<PickContext>,
     max_request_body: Option<u64>,
+    negotiates_errors: bool,
     cause_header: Option<Arc<CauseHeader>>,
     tracer: Option<Arc<dyn Tracer>>,
     metrics: Arc<ProxyMetrics>,
@@ -61,6 +64,8 @@ pub(crate) struct Settings {
     pub(crate) context: PickContext,
     pub(crate) upstream: UpstreamOptions,
     pub(crate) max_request_body: Option<u64>,
+    /// True if errors have the form that the client prefers.
+    pub(crate) negotiates_errors: bool,
     pub(crate) cause_header: Option<Arc<CauseHeader>>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
     /// True if the detection of loops is disabled.
@@ -97,6 +102,7 @@ impl Shared {
             metrics: Arc::default(),
             upstreams: Upstreams::new(settings.upstream, unreachable),
             max_request_body: settings.max_request_body,
+            negotiates_errors: settings.negotiates_errors,
             cause_header: settings.cause_header,
             tracer: settings.tracer,
             speaks_tls,
@@ -264,6 +270,20 @@ impl Shared {
     /// The source of random numbers.
     pub(crate) fn random(&self) -> &Random {
         &self.context.random
+    }
+
+    /// Returns true if errors have the form that the client prefers.
+    #[inline]
+    pub(crate) fn negotiates_errors(&self) -> bool {
+        self.negotiates_errors
+    }
+
+    /// The form of errors for a request with these fields.
+    pub(crate) fn error_form(&self, fields: &HeaderMap) -> ErrorForm {
+        match self.negotiates_errors {
+            true => ErrorForm::of_fields(fields),
+            false => ErrorForm::default(),
+        }
     }
 
     /// Maximum size of a request body, in bytes, for routes that set none.

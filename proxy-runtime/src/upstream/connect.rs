@@ -7,11 +7,13 @@ use std::time::Duration;
 use discovery_core::{Unreachable, UnreachableClusters};
 use proxy_model::ClusterId;
 use proxy_model::compiled::{DestinationAddress, Scheme, Upstream, WebProxy};
+use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
 use super::UpstreamOptions;
 use super::error::ConnectError;
 use super::protocol::Protocols;
+use super::proxy_header::{self, AnnouncedClient};
 use super::resolve::{Names, Resolver};
 use super::tcp;
 #[cfg(feature = "tls")]
@@ -56,7 +58,8 @@ impl Connector {
         self.resolver.names()
     }
 
-    /// Opens a connection to a destination of `cluster` for one of `protocols`. Has no timeout.
+    /// Opens a connection to a destination of `cluster` for one of `protocols`, announced for a client if the cluster wants
+    /// that. Has no timeout.
     ///
     /// Cancel-safe: if dropped, it closes the connection.
     pub(super) async fn open(
@@ -65,10 +68,17 @@ impl Connector {
         address: &DestinationAddress,
         upstream: &Upstream,
         protocols: Protocols,
+        announced: Option<AnnouncedClient>,
     ) -> Result<Opened, ConnectError> {
         match address.scheme() {
-            Scheme::Http => self.open_plain(cluster, address, upstream, protocols).await,
-            Scheme::Https => self.open_tls(cluster, address, upstream, protocols).await,
+            Scheme::Http => {
+                self.open_plain(cluster, address, upstream, protocols, announced)
+                    .await
+            }
+            Scheme::Https => {
+                self.open_tls(cluster, address, upstream, protocols, announced)
+                    .await
+            }
         }
     }
 
@@ -79,6 +89,7 @@ impl Connector {
         address: &DestinationAddress,
         upstream: &Upstream,
         protocols: Protocols,
+        announced: Option<AnnouncedClient>,
     ) -> Result<Opened, ConnectError> {
         if let Some(proxy) = upstream.web_proxy(address) {
             return self.open_through(cluster, proxy, address, protocols).await;
@@ -91,10 +102,14 @@ impl Connector {
             .map_err(ConnectError::Resolve)?;
         let resolved = Instant::now();
         let failed = |error| ConnectError::Open(Arc::new(error));
-        let stream = tcp::connect(addresses, self.keep_alive)
+        let mut stream = tcp::connect(addresses, self.keep_alive)
             .await
             .map_err(failed)?;
         let peer = stream.peer_addr().map_err(failed)?;
+        if upstream.sends_proxy_protocol() {
+            let header = proxy_header::header(announced);
+            stream.write_all(&header).await.map_err(failed)?;
+        }
         Ok(Opened {
             transport: UpstreamTransport::Tcp(stream),
             peer,
@@ -149,6 +164,7 @@ impl Connector {
         address: &DestinationAddress,
         upstream: &Upstream,
         protocols: Protocols,
+        announced: Option<AnnouncedClient>,
     ) -> Result<Opened, ConnectError> {
         let Some(tls) = &self.tls else {
             return Err(ConnectError::Unsupported(
@@ -160,7 +176,7 @@ impl Connector {
             .config(upstream, protocols)
             .map_err(|error| ConnectError::TlsSettings(Arc::new(error)))?;
         let opened = self
-            .open_plain(cluster, address, upstream, protocols)
+            .open_plain(cluster, address, upstream, protocols, announced)
             .await?;
         let name = server_name(address, upstream);
         tls.handshake(config, name, opened, protocols).await
@@ -175,6 +191,7 @@ impl Connector {
         _: &DestinationAddress,
         _: &Upstream,
         _: Protocols,
+        _: Option<AnnouncedClient>,
     ) -> Result<Opened, ConnectError> {
         Err(ConnectError::Unsupported(
             "the destination is https, and this build speaks no TLS",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proxy_model::compiled::Upstream;
 
-use super::Protocols;
+use super::{AnnouncedClient, Protocols};
 use crate::live::{ClientKey, DestinationState};
 
 /// The requirements of a connection: destination, settings and protocols.
@@ -16,6 +16,8 @@ pub(crate) struct ConnectionRequest<'a> {
     /// The key of these settings.
     pub(crate) client: ClientKey,
     pub(crate) protocols: Protocols,
+    /// The client that the destination is told of, if its cluster wants that.
+    pub(crate) announced: Option<AnnouncedClient>,
     /// True if the connection must be a new one.
     pub(crate) fresh: bool,
     /// True if the request cannot be retried. A pooled HTTP/1.1 connection is then checked with a system call before

@@ -34,10 +34,10 @@ pub(super) struct DestinationPool {
     pub(super) client: ClientKey,
     destination: Arc<DestinationState>,
     max_connections: u32,
-    /// True if requests of several runtimes use the connections. Each belongs to the runtime that opened it: HTTP/2
-    /// connections are tasks and end with it, HTTP/1.1 connections are values and stay. So they are lent within their
-    /// [group](RuntimeGroup) only.
+    /// True if requests of several runtimes use the connections. Each belongs to the runtime that opened it, and HTTP/2
+    /// connections end with it. So they are lent within their [group](RuntimeGroup) only.
     is_shared: bool,
+    is_announced: bool,
     multiple_http2: bool,
     connect_timeout: Duration,
     idle_timeout: Duration,
@@ -59,6 +59,7 @@ impl DestinationPool {
             destination: Arc::clone(destination),
             max_connections: upstream.max_connections().unwrap_or(u32::MAX),
             is_shared: upstream.max_connections().is_some(),
+            is_announced: upstream.sends_proxy_protocol(),
             multiple_http2: upstream.multiple_http2_connections(),
             connect_timeout: options.connect_timeout,
             idle_timeout: options.idle_timeout,
@@ -170,6 +171,7 @@ impl DestinationPool {
             destination: &self.destination,
             upstream: wanted.upstream,
             protocols: wanted.protocols,
+            announced: wanted.announced,
             pool: &self.this,
         }
     }
@@ -571,7 +573,7 @@ impl ConnectionOwner for DestinationPool {
 
     fn put(&self, mut connection: Box<Http1Connection>, now: Instant) {
         // Bytes after the response belong to no request, so the connection must close.
-        if !connection.input.is_empty() || self.destination.is_removed() {
+        if !connection.input.is_empty() || self.destination.is_removed() || self.is_announced {
             return;
         }
         connection.rest(now);

@@ -41,6 +41,7 @@ mod options;
 mod owner;
 mod pool;
 pub(crate) mod protocol;
+mod proxy_header;
 mod queue;
 mod resolve;
 mod slot;
@@ -80,6 +81,7 @@ pub(crate) use self::once::OwnResponse;
 pub use self::options::UpstreamOptions;
 use self::pool::Pool;
 pub(crate) use self::protocol::Protocols;
+pub(crate) use self::proxy_header::AnnouncedClient;
 #[cfg(feature = "metrics")]
 pub(crate) use self::resolve::NameCounts;
 pub(crate) use self::resolve::Unresolved;

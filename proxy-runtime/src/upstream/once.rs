@@ -89,7 +89,9 @@ impl Upstreams {
     ) -> Result<(), BoxError> {
         let protocols =
             protocol::for_request(address.scheme(), upstream).map_err(ConnectError::Unsupported)?;
-        let opening = self.connector.open(cluster, address, upstream, protocols);
+        let opening = self
+            .connector
+            .open(cluster, address, upstream, protocols, None);
         drop(opening.await?);
         Ok(())
     }
@@ -108,7 +110,9 @@ impl Upstreams {
         most: usize,
     ) -> Result<OwnResponse, BoxError> {
         let protocols = Protocols::Http2;
-        let opening = self.connector.open(cluster, address, upstream, protocols);
+        let opening = self
+            .connector
+            .open(cluster, address, upstream, protocols, None);
         let opened = opening.await?;
         if !opened.http2 {
             return Err("it does not speak HTTP/2".into());
@@ -150,7 +154,7 @@ impl Upstreams {
             protocol::for_request(address.scheme(), upstream).map_err(ConnectError::Unsupported)?;
         let opened = self
             .connector
-            .open(cluster, address, upstream, protocols)
+            .open(cluster, address, upstream, protocols, None)
             .await?;
         let (mut connection, request) = prepared(opened, request).await?;
         let (response, _) = connection.ask(&request).await?;

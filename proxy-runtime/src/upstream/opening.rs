@@ -16,6 +16,7 @@ use super::error::ConnectError;
 use super::io::UpstreamIo;
 use super::lease::Lease;
 use super::protocol::Protocols;
+use super::proxy_header::AnnouncedClient;
 use super::queue::ConnectAttempt;
 use super::slot::Slot;
 use crate::contain::contained;
@@ -33,6 +34,8 @@ pub(super) struct Opening<'a> {
     pub(super) destination: &'a Arc<DestinationState>,
     pub(super) upstream: &'a Upstream,
     pub(super) protocols: Protocols,
+    /// The client that the connection is announced for.
+    pub(super) announced: Option<AnnouncedClient>,
     /// The pool that the connection is for.
     pub(super) pool: &'a Weak<DestinationPool>,
 }
@@ -116,13 +119,14 @@ impl Opening<'_> {
         let destination = Arc::clone(self.destination);
         let upstream = self.upstream.clone();
         let pool = Weak::clone(self.pool);
-        let protocols = self.protocols;
+        let (protocols, announced) = (self.protocols, self.announced);
         tokio::spawn(async move {
             let opening = Opening {
                 connector: &connector,
                 destination: &destination,
                 upstream: &upstream,
                 protocols,
+                announced,
                 pool: &pool,
             };
             let opened = tokio::select! {
@@ -155,6 +159,7 @@ impl Opening<'_> {
                 address,
                 self.upstream,
                 self.protocols,
+                self.announced,
             )
             .await?;
         opened.took.record(self.destination.connect_times());

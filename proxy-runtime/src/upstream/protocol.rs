@@ -43,6 +43,9 @@ pub(crate) fn for_request(scheme: Scheme, upstream: &Upstream) -> Result<Protoco
     use HttpVersion::{Http2, Http3, Http10, Http11};
     use VersionPolicy::{RequestVersionExact, RequestVersionOrHigher, RequestVersionOrLower};
 
+    if upstream.sends_proxy_protocol() {
+        return Ok(Protocols::Http1);
+    }
     let protocols = match (upstream.version(), upstream.version_policy(), scheme) {
         (Http10 | Http11, RequestVersionOrLower | RequestVersionExact, _)
         | (Http10 | Http11, RequestVersionOrHigher, Scheme::Http)
@@ -75,6 +78,7 @@ pub(crate) fn for_upgrade(upstream: &Upstream, is_websocket: bool) -> Result<Pro
         is_for_upgrades_alone: false,
     };
     match (upstream.version(), upstream.version_policy()) {
+        _ if upstream.sends_proxy_protocol() => Ok(Protocols::Http1),
         (HttpVersion::Http10 | HttpVersion::Http11, _)
         | (_, VersionPolicy::RequestVersionOrLower) => Ok(Protocols::Http1),
         (HttpVersion::Http2, _) if is_websocket => {

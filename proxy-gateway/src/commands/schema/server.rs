@@ -14,6 +14,7 @@ pub(super) fn section() -> Value {
             "DrainTimeout": text("Time limit of requests in flight when the program stops. Unset: 30s."),
             "Zone": text("The zone of this proxy. Destinations of the same zone are preferred."),
             "LoopGuard": switch("Whether a request in a loop gets 508. Each forwarded request gets a member in `CDN-Loop` for that.", true),
+            "NegotiateErrors": switch("Whether errors of the program have the form that a client prefers by its `Accept`: JSON (`application/problem+json`), HTML or plain text.", false),
             "CauseHeader": object(
                 "Gives clients the cause of an error response in the header `X-Proxy-Cause`. Unset: no client gets it.",
                 &json!({ "Networks": networks("The networks of the clients.") }),

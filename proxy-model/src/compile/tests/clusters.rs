@@ -510,3 +510,29 @@ fn responses_are_never_buffered() {
     let pointer = "/Clusters/c/HttpRequest/AllowResponseBuffering";
     warned(buffering(true), "no_effect", pointer);
 }
+
+#[test]
+fn the_proxy_protocol_needs_connections_of_one_client() {
+    let place = "/Clusters/c/HttpClient/SendProxyProtocol";
+    let on = json!({ "SendProxyProtocol": true });
+    for request in [
+        json!({}),
+        json!({ "Version": "1.1" }),
+        json!({ "Version": "2" }),
+        json!({ "Version": "1.1", "VersionPolicy": "RequestVersionExact" }),
+    ] {
+        let snapshot = accepted(cluster(json!({ "HttpClient": on, "HttpRequest": request })));
+        assert!(snapshot.clusters()[0].upstream().sends_proxy_protocol());
+    }
+    for policy in ["RequestVersionExact", "RequestVersionOrHigher"] {
+        let request = json!({ "Version": "2", "VersionPolicy": policy });
+        let value = cluster(json!({ "HttpClient": on, "HttpRequest": request }));
+        rejected(value, "contradiction", place);
+    }
+    let proxy = json!({ "SendProxyProtocol": true, "WebProxy": { "Address": "http://p:3128" } });
+    rejected(
+        cluster(json!({ "HttpClient": proxy })),
+        "contradiction",
+        place,
+    );
+}

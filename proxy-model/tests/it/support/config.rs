@@ -353,6 +353,7 @@ fn client() -> impl Strategy<Value = HttpClientConfig> {
         any::<Option<bool>>(),
         any::<Option<u32>>(),
         any::<Option<bool>>(),
+        any::<Option<bool>>(),
     );
     (
         texts(),
@@ -374,6 +375,7 @@ fn client() -> impl Strategy<Value = HttpClientConfig> {
                 request_header_encoding: request,
                 response_header_encoding: response,
                 web_proxy,
+                send_proxy_protocol: switches.3,
             },
         )
 }

@@ -14,7 +14,7 @@ use crate::error::ForwardError;
 use crate::filter::{FilterDecision, Reply, RequestEdit, ResponseEdit};
 use crate::forward::filtering::shown_response;
 use crate::forward::response::own;
-use crate::head::HeaderMutations;
+use crate::head::{ErrorForm, HeaderMutations};
 use crate::http1::{HeadTable, RawResponse};
 use crate::local_pool::{LocalPool, Recycle};
 use crate::policy::{self, Decide, PolicyDecision};
@@ -41,6 +41,8 @@ struct Filtered {
     edits: HeaderMutations,
     /// The number of filters that passed the request and have not seen its response.
     passed: usize,
+    /// The form of errors that the client prefers.
+    form: ErrorForm,
 }
 
 impl Filtering {
@@ -55,6 +57,12 @@ impl Filtering {
         down: &D,
     ) -> (Self, Result<(), Unconnected>) {
         let mut filtered = SPARE.acquire().unwrap_or_default();
+        if route.negotiates_errors() {
+            // The head is gone when a destination fails.
+            filtered.form = down.show_request(&mut filtered.edits, |head| {
+                ErrorForm::of(head.header_values("accept"))
+            });
+        }
         let said = match route.policies() {
             None => filtered.filter(route, down),
             Some(policies) => {
@@ -126,12 +134,15 @@ impl Filtering {
     ) -> (Parts, Bytes) {
         let filtered = self.0.as_deref_mut().map(|filtered| {
             let notes = filtered.edits.take_notes();
-            (std::mem::take(&mut filtered.passed), notes)
+            let passed = std::mem::take(&mut filtered.passed);
+            (passed, (notes, filtered.form))
         });
-        let (passed, notes) = filtered.unzip();
+        let (passed, told) = filtered.unzip();
+        let (notes, form) = told.unzip();
+        let form = form.unwrap_or_default();
         let response = match reply {
-            LocalReply::Status(status) => own(status, None),
-            LocalReply::Filter(reply) => reply.into_response().map(ProxyBody::text),
+            LocalReply::Status(status) => own(status, None, form),
+            LocalReply::Filter(reply) => reply.into_response(form).map(ProxyBody::text),
         };
         let context = route.filter_context(connection);
         let filters = route.filters().zip(passed);
@@ -238,7 +249,7 @@ impl<'e> Shown<'e> {
         buffer: &[u8],
         table: &HeadTable,
     ) -> Result<&'e HeaderMutations, ForwardError> {
-        let Filtered { edits, passed } = self.filtered;
+        let Filtered { edits, passed, .. } = self.filtered;
         let passed = std::mem::take(passed);
         // The request head is already written.
         let notes = edits.take_notes();
@@ -268,5 +279,6 @@ fn release(mut filtered: Box<Filtered>) {
     filtered.edits.clear();
     drop(filtered.edits.take_held());
     filtered.passed = 0;
+    filtered.form = ErrorForm::default();
     SPARE.keep(filtered);
 }

@@ -26,7 +26,7 @@ use crate::response::ExchangeInfo;
 use crate::state::{Generation, RouteState};
 use crate::strict_path;
 use crate::transform::{CompiledTransforms, Invalid, sent_method};
-use crate::upstream::{Http1Connection, Lease, Protocols};
+use crate::upstream::{AnnouncedClient, Http1Connection, Lease, Protocols};
 
 /// The route, cluster and method of a request, in the configuration that they were found in.
 #[derive(Clone, Copy, Debug)]
@@ -167,13 +167,19 @@ impl<'a> ResolvedRoute<'a> {
         self.route_state.extensions()?.policies()
     }
 
-    /// Returns true if the route has policies or filters.
+    /// Returns true if the route has policies or filters, or errors have a form that the client prefers.
     #[inline]
     pub(crate) fn is_guarded(&self) -> bool {
         let extensions = self.route_state.extensions();
         extensions.is_some_and(|extensions| {
             extensions.policies().is_some() || extensions.filters().is_some()
-        })
+        }) || self.negotiates_errors()
+    }
+
+    /// Returns true if errors have the form that the client prefers.
+    #[inline]
+    pub(crate) fn negotiates_errors(&self) -> bool {
+        self.service.shared().negotiates_errors()
     }
 
     /// The context for filters.
@@ -244,6 +250,11 @@ impl<'a> ResolvedRoute<'a> {
             is_careful: has_body || !self.method.is_idempotent(),
             is_bound: self.state.is_bound(self.cluster, picked.bond),
             due: self.head_due(down, recorder),
+            announced: self
+                .cluster
+                .upstream()
+                .sends_proxy_protocol()
+                .then(|| AnnouncedClient::of(&down.connection())),
         }
     }
 

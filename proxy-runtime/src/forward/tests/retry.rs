@@ -32,6 +32,7 @@ async fn with_a_broken_connection(url: &str, takes: usize) -> ProxyService {
         upstream: generation.snapshot().clusters()[0].upstream(),
         client: state.client(),
         protocols: Protocols::Http1,
+        announced: None,
         fresh: false,
         careful: false,
     };
@@ -136,6 +137,7 @@ fn a_request_while_the_runtime_ends_does_not_hang() {
                 upstream: generation.snapshot().clusters()[0].upstream(),
                 client: state.client(),
                 protocols: Protocols::Http1,
+                announced: None,
                 fresh: false,
                 careful: false,
             },

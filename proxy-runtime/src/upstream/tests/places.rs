@@ -71,6 +71,7 @@ fn wanted_of(generation: &Generation, fresh: bool) -> ConnectionRequest<'_> {
         upstream: generation.snapshot().clusters()[0].upstream(),
         client: state.client(),
         protocols: Protocols::Http1,
+        announced: None,
         fresh,
         careful: false,
     }

@@ -5,6 +5,7 @@
 
 mod affinity;
 mod again;
+mod announced;
 #[cfg(all(feature = "admin", feature = "http2"))]
 mod both_versions;
 mod browser;
@@ -17,6 +18,7 @@ mod clients;
 mod crowds;
 mod destinations;
 mod drain;
+mod error_bodies;
 mod explained;
 mod faults;
 mod filtered;

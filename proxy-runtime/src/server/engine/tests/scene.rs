@@ -59,6 +59,7 @@ pub(super) async fn connected_with(
         upstream: generation.snapshot().clusters()[0].upstream(),
         client: state.client(),
         protocols: Protocols::Http1,
+        announced: None,
         fresh: false,
         careful: false,
     };

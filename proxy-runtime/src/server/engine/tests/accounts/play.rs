@@ -271,6 +271,7 @@ async fn connect(service: &ProxyService) -> Lease {
         upstream: generation.snapshot().clusters()[0].upstream(),
         client: state.client(),
         protocols: Protocols::Http1,
+        announced: None,
         fresh: false,
         careful: false,
     };
