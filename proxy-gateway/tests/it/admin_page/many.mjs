@@ -147,7 +147,7 @@ async function used() {
 
   // A selection survives, although the figures of the row change.
   await page.goto(`${ADMIN}#/routes?filter=service-007`);
-  await page.waitForFunction(() => document.querySelectorAll('#routes details.row').length === 1);
+  await page.waitForFunction(() => [...document.querySelectorAll('#routes details.row')].map((row) => row.dataset.id).join() === 'shop%2Fservice-007');
   const selected = await page.evaluate(async () => {
     const place = document.querySelector('#routes .takes');
     getSelection().selectAllChildren(place);
