@@ -77,7 +77,7 @@ async fn main() -> Result<(), Failure> {
     }
     assert_eq!(get(address, "/").await?.text, "green: GET /\n");
 
-    println!("the file is mended");
+    println!("the file is corrected");
     write(&file, &blue)?;
     until(&mut state, |state| state.problems.is_empty()).await?;
 

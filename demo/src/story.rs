@@ -57,7 +57,7 @@ pub(crate) const STEPS: [Step; 10] = [
     step(
         40,
         "bad label: somebody overrides a route of Payments with a broken path; it keeps serving as before, \
-         and the cluster is told that it is unhealthy",
+         and the cluster gets a report that it is unhealthy",
         |cluster| {
             let broken = PropertyValue::String("/payments/{oops".to_owned());
             cluster.put_property(&payments(), PATH, broken, "")
@@ -65,7 +65,7 @@ pub(crate) const STEPS: [Step; 10] = [
     ),
     step(
         48,
-        "the label is mended, and the cluster is told",
+        "the label is corrected, and the cluster gets a report",
         |cluster| cluster.delete_property(&payments(), PATH),
     ),
     step(51, "a service joins: Reviews, at /reviews", join),

@@ -87,6 +87,12 @@ pub trait Discoverer: Send + Sync {
     /// than one call at a time.
     async fn discover(&self) -> Result<Discovery, DiscoverError>;
 
+    /// Receives the [memo](Discovery::with_memo) of the last result that was kept on disk before the program
+    /// was restarted. Called at most once, before everything else. It must not block.
+    fn restored(&self, memo: &str) {
+        let _ = memo;
+    }
+
     /// Returns when the source expects that [`discover`](Self::discover) would now return something else.
     ///
     /// The default never returns: the source is then polled only at its interval. Triggers that come close
@@ -148,6 +154,10 @@ impl<D: Discoverer + ?Sized> Discoverer for Arc<D> {
 
     async fn changed(&self) {
         (**self).changed().await;
+    }
+
+    fn restored(&self, memo: &str) {
+        (**self).restored(memo);
     }
 
     fn unreachable(&self, services: &[UnreachableService]) -> bool {

@@ -30,6 +30,8 @@ pub struct Discovery {
     /// The oldest part of the result that replaces data that could not be read. `None` if everything was
     /// read just now.
     pub outdated: Option<Outdated>,
+    /// What the source needs to know after a restart; see [`with_memo`](Self::with_memo).
+    pub memo: Option<Arc<str>>,
 }
 
 impl Discovery {
@@ -57,6 +59,15 @@ impl Discovery {
             group: group.into(),
             problem,
         });
+        self
+    }
+
+    /// Sets what the source needs to know after a restart. It is kept on disk together with the services
+    /// ([`persist`](crate::RunnerOptions::persist)) and returned by
+    /// [`Discoverer::restored`](crate::Discoverer::restored).
+    #[must_use]
+    pub fn with_memo(mut self, memo: impl Into<Arc<str>>) -> Self {
+        self.memo = Some(memo.into());
         self
     }
 
@@ -125,6 +136,11 @@ pub struct DiscoveredService {
     /// Prefixes of the ids of destinations that the source could not read; see
     /// [`with_unread`](Self::with_unread).
     pub unread: Vec<Arc<str>>,
+    /// The reasons why the rules, or a part of them, are an earlier form; see
+    /// [`with_rejected`](Self::with_rejected).
+    pub rejected: Problems,
+    /// The reasons why the destinations are those of before.
+    pub rejected_destinations: Problems,
 }
 
 /// The labels of a service, and a function that converts labels to configuration with the service's current parts.
@@ -202,6 +218,8 @@ impl DiscoveredService {
             problems: Problems::new(),
             rebuild: None,
             unread: Vec::new(),
+            rejected: Problems::new(),
+            rejected_destinations: Problems::new(),
         }
     }
 
@@ -286,6 +304,27 @@ impl DiscoveredService {
     pub fn with_unread(mut self, beginning: impl Into<Arc<str>>) -> Self {
         self.unread.push(beginning.into());
         self
+    }
+
+    /// Marks the rules, routes and cluster settings, as an earlier form in whole or in part: the source
+    /// itself rejected the current one for these reasons, and keeps what it can. The content serves, and the
+    /// service is listed as quarantined.
+    #[must_use]
+    pub fn with_rejected(mut self, problems: Problems) -> Self {
+        self.rejected.append(problems);
+        self
+    }
+
+    /// Marks the destinations as those of before, like [`with_rejected`](Self::with_rejected).
+    #[must_use]
+    pub fn with_rejected_destinations(mut self, problems: Problems) -> Self {
+        self.rejected_destinations.append(problems);
+        self
+    }
+
+    /// Returns true if a part of the content is an earlier form.
+    pub(crate) fn is_earlier(&self) -> bool {
+        !self.rejected.is_empty() || !self.rejected_destinations.is_empty()
     }
 
     /// Adds something that the source finds wrong with the service.

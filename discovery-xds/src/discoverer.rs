@@ -51,6 +51,8 @@ pub struct XdsDiscoverer {
 #[derive(Debug, Default)]
 struct Shared {
     started: Mutex<Option<Started>>,
+    /// What was accepted before a restart.
+    memo: Mutex<Option<Box<str>>>,
     /// The state that [`Discoverer::changed`] has seen.
     seen: tokio::sync::Mutex<Option<watch::Receiver<View>>>,
 }
@@ -117,7 +119,9 @@ impl XdsDiscoverer {
         let mut started = self.shared.started.lock();
         let started = started.get_or_insert_with(|| {
             let (sender, views) = watch::channel(View::default());
-            let session = Session::new(Arc::clone(&self.options), self.dial.clone(), sender);
+            let memo = self.shared.memo.lock().take();
+            let options = Arc::clone(&self.options);
+            let session = Session::new(options, self.dial.clone(), sender, memo.as_deref());
             let task = tokio::spawn(session.run()).abort_handle();
             Started { views, task }
         });
@@ -158,6 +162,10 @@ impl Discoverer for XdsDiscoverer {
                 error.unwrap_or_else(|| "it is not connected".to_owned())
             ))),
         }
+    }
+
+    fn restored(&self, memo: &str) {
+        *self.shared.memo.lock() = Some(memo.into());
     }
 
     // `unreachable` is ignored: the control plane pushes what changes.

@@ -2,6 +2,8 @@
 
 mod connect;
 mod discoverer;
+mod leads;
+mod memo;
 mod options;
 mod protocol;
 pub mod read;

@@ -10,7 +10,7 @@ use xds_types::pb::google::rpc::Status;
 
 use super::Mode;
 use super::store::Store;
-use super::table::Update;
+use super::table::{Sent, Update};
 use xds_types::ResourceType;
 
 /// The code of NACKs: `INVALID_ARGUMENT`.
@@ -39,7 +39,11 @@ impl From<DiscoveryResponse> for Answer {
         Self {
             update: Update {
                 resources: (response.resources.into_iter())
-                    .map(|any| (version.clone(), any))
+                    .map(|content| Sent {
+                        name: None,
+                        version: version.clone(),
+                        content,
+                    })
                     .collect(),
                 removed: Vec::new(),
                 is_all: resource_type.is_some_and(ResourceType::has_wildcard),
@@ -58,7 +62,13 @@ impl From<DeltaDiscoveryResponse> for Answer {
             update: Update {
                 // A resource without content has not changed.
                 resources: resources
-                    .filter_map(|resource| Some((resource.version, resource.resource?)))
+                    .filter_map(|sent| {
+                        Some(Sent {
+                            name: Some(sent.name),
+                            version: sent.version,
+                            content: sent.resource?,
+                        })
+                    })
                     .collect(),
                 removed: response.removed_resources,
                 is_all: false,

@@ -81,6 +81,13 @@ impl Section {
             options.allow_start_before_discovery = allow;
         }
         options.persist = section.text("Persist").map(PathBuf::from);
+        let is_secure = |server: &String| server.to_ascii_lowercase().starts_with("https:");
+        if options.tls != TlsOptions::default() && !options.servers.iter().any(is_secure) {
+            let message =
+                "`Tls` has no effect, since none of the `Servers` is `https`: nothing is encrypted";
+            let problem = Problem::warning(section.pointer_to("Tls"), "no_effect", message);
+            section.problems().push(problem);
+        }
         let read = Self { options };
         // A certificate may come later than the configuration; an address does not.
         if let Err(error @ (ClientError::NoServer | ClientError::Server { .. })) = read.connect() {

@@ -97,12 +97,17 @@ fn first_server(node_id: &str) -> usize {
 }
 
 impl Session {
-    pub(super) fn new(options: Arc<XdsOptions>, dial: Dial, view: watch::Sender<View>) -> Self {
-        let store = Store::new(
-            &options.route_configs,
-            options.listeners,
-            options.max_resources,
-        );
+    /// Creates a session that begins with what the `memo` of before a restart has.
+    pub(super) fn new(
+        options: Arc<XdsOptions>,
+        dial: Dial,
+        view: watch::Sender<View>,
+        memo: Option<&str>,
+    ) -> Self {
+        let mut store = Store::new(&options);
+        if let Some(memo) = memo {
+            store.restore(memo);
+        }
         Self {
             options,
             dial,
@@ -222,7 +227,7 @@ impl Session {
                     Next::Answer(None) => return Ok(()),
                     Next::Answer(Some(answer)) => {
                         is_live = true;
-                        self.take_in(answer, queue, stream, &mut pending).await?;
+                        self.apply_response(answer, queue, stream, &mut pending).await?;
                     }
                 },
                 () = sleep_until(silent_until), if knows_all && !is_live => is_live = true,
@@ -242,7 +247,7 @@ impl Session {
         }
     }
 
-    async fn take_in(
+    async fn apply_response(
         &mut self,
         answer: Answer,
         queue: &Outgoing,

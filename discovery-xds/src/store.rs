@@ -1,10 +1,12 @@
 //! The accepted resources of a control plane.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use discovery_core::text::shortened;
 use discovery_core::{DiscoveredService, Discovery};
+use prost::Message as _;
 use proxy_model::config::ProxyConfig;
 use proxy_model::{Problem, Problems, Severity, pointer_to};
 use tokio::time::Instant;
@@ -14,10 +16,12 @@ use xds_types::pb::envoy::config::listener::v3::Listener;
 use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
 
 use super::XdsOptions;
-use super::table::{Table, Update, gathered};
+use super::leads::{self, Leads, leads};
+use super::memo;
+use super::table::{Functions, Table, Update, gathered};
 use crate::read::{
-    ReadCluster, ReadEndpoints, ReadRoutes, RouteSource, compose, read_cluster, read_endpoints,
-    read_listener, read_routes_after,
+    ReadCluster, ReadEndpoints, ReadRoutes, compose, last_good_routes, read_cluster,
+    read_endpoints, read_routes_after,
 };
 use xds_types::ResourceType;
 
@@ -25,25 +29,6 @@ use xds_types::ResourceType;
 const LONGEST_REJECTION: usize = 4000;
 /// The time limit for a route configuration that no listener names, while listeners name others.
 const EXTRA: Duration = Duration::from_secs(1);
-
-/// The sources of a listener's routes.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct Leads {
-    names: Vec<String>,
-    /// Names of the closed route configurations.
-    closed: Vec<String>,
-    /// Inline routes with their names in the listener, which need not be unique.
-    inline: Vec<(String, ReadRoutes)>,
-}
-
-impl Leads {
-    /// The inline routes of that name, if the name is unique.
-    fn only_inline(&self, name: &str) -> Option<&ReadRoutes> {
-        let mut of_name = self.inline.iter().filter(|(called, _)| called == name);
-        let (_, routes) = of_name.next()?;
-        of_name.next().is_none().then_some(routes)
-    }
-}
 
 /// All accepted resources.
 #[derive(Debug)]
@@ -60,7 +45,43 @@ pub(super) struct Store {
     /// The time at which the stream began.
     begun: Instant,
     was_usable: bool,
+    keeps_forms: bool,
+    /// What a restart needs. `None` if it has to be made again.
+    memo: Option<Arc<str>>,
 }
+
+const LISTENERS: Functions<Listener, Leads> = Functions {
+    kind: ResourceType::Listener,
+    name_of: |listener| &listener.name,
+    is_by_name: false,
+    read: leads,
+    last_good: leads::last_good,
+};
+const ROUTES: Functions<RouteConfiguration, ReadRoutes> = Functions {
+    kind: ResourceType::Route,
+    name_of: |routes| &routes.name,
+    is_by_name: true,
+    read: read_routes_after,
+    last_good: |routes, read, before| {
+        let before = RouteConfiguration::decode(before).ok();
+        let good = last_good_routes(routes, read, before.as_ref());
+        good.map(|routes| routes.encode_to_vec())
+    },
+};
+const CLUSTERS: Functions<Cluster, ReadCluster> = Functions {
+    kind: ResourceType::Cluster,
+    name_of: |cluster| &cluster.name,
+    is_by_name: false,
+    read: |cluster, _| read_cluster(cluster),
+    last_good: |_, _, _| None,
+};
+const ENDPOINTS: Functions<ClusterLoadAssignment, ReadEndpoints> = Functions {
+    kind: ResourceType::Endpoint,
+    name_of: |assignment| &assignment.cluster_name,
+    is_by_name: true,
+    read: |assignment, _| read_endpoints(assignment),
+    last_good: |_, _, _| None,
+};
 
 /// The result of applying a response.
 #[derive(Debug)]
@@ -71,19 +92,49 @@ pub(super) struct Applied {
 }
 
 impl Store {
-    pub(super) fn new(route_configs: &[String], listeners_wanted: bool, most: usize) -> Self {
+    pub(super) fn new(options: &XdsOptions) -> Self {
+        let keeps_forms = options.persist.is_some();
         Self {
-            route_configs: route_configs.iter().cloned().collect(),
-            listeners_wanted,
-            most,
-            listeners: Table::default(),
-            routes: Table::default(),
-            clusters: Table::default(),
-            endpoints: Table::default(),
+            route_configs: options.route_configs.iter().cloned().collect(),
+            listeners_wanted: options.listeners,
+            most: options.max_resources,
+            listeners: Table::new(keeps_forms),
+            routes: Table::new(keeps_forms),
+            clusters: Table::new(keeps_forms),
+            // Endpoints are not restored: an address of before may be another service's by now.
+            endpoints: Table::new(false),
             missing: BTreeMap::new(),
             begun: Instant::now(),
             was_usable: false,
+            keeps_forms,
+            memo: None,
         }
+    }
+
+    /// Restores what was accepted before a restart. It counts until the control plane says otherwise: what a
+    /// listener closed stays closed, and a rejected resource keeps its earlier form. Nothing of it is served
+    /// before the control plane has answered.
+    pub(super) fn restore(&mut self, memo: &str) {
+        let forms = match memo::decode(memo) {
+            Ok(forms) => forms,
+            Err(error) => {
+                tracing::warn!(target: "xds::client", %error, "the stored resources of the control plane cannot be used");
+                return;
+            }
+        };
+        if self.listeners_wanted {
+            self.listeners.restore(&LISTENERS, &forms);
+        }
+        self.routes.restore(&ROUTES, &forms);
+        self.clusters.restore(&CLUSTERS, &forms);
+        self.keep_wanted();
+    }
+
+    fn keep_wanted(&mut self) {
+        self.routes
+            .keep(&self.wanted(ResourceType::Route).unwrap_or_default());
+        self.endpoints
+            .keep(&self.wanted(ResourceType::Endpoint).unwrap_or_default());
     }
 
     /// Applies a response.
@@ -95,39 +146,15 @@ impl Store {
     ) -> Applied {
         let most = self.most;
         let (changed, rejections) = match resource_type {
-            ResourceType::Listener => self.listeners.apply(
-                resource_type,
-                update,
-                |listener: &Listener| &listener.name,
-                leads,
-                most,
-            ),
-            ResourceType::Route => self.routes.apply(
-                resource_type,
-                update,
-                |routes: &RouteConfiguration| &routes.name,
-                read_routes_after,
-                most,
-            ),
-            ResourceType::Cluster => self.clusters.apply(
-                resource_type,
-                update,
-                |cluster: &Cluster| &cluster.name,
-                |cluster, _| read_cluster(cluster),
-                most,
-            ),
-            ResourceType::Endpoint => self.endpoints.apply(
-                resource_type,
-                update,
-                |assignment: &ClusterLoadAssignment| &assignment.cluster_name,
-                |assignment, _| read_endpoints(assignment),
-                most,
-            ),
+            ResourceType::Listener => self.listeners.apply(&LISTENERS, update, most),
+            ResourceType::Route => self.routes.apply(&ROUTES, update, most),
+            ResourceType::Cluster => self.clusters.apply(&CLUSTERS, update, most),
+            ResourceType::Endpoint => self.endpoints.apply(&ENDPOINTS, update, most),
         };
-        self.routes
-            .keep(&self.wanted(ResourceType::Route).unwrap_or_default());
-        self.endpoints
-            .keep(&self.wanted(ResourceType::Endpoint).unwrap_or_default());
+        if resource_type != ResourceType::Endpoint {
+            self.memo = None;
+        }
+        self.keep_wanted();
         // For a request without names, nothing can be missing.
         self.listeners.absent.clear();
         self.clusters.absent.clear();
@@ -235,8 +262,8 @@ impl Store {
     /// Returns true if there is something to serve: clusters and routes, or the fact that there are no
     /// routes. Once true, it stays true.
     pub(super) fn is_usable(&mut self) -> bool {
-        let has_routes = !self.routes.held.is_empty()
-            || (self.listeners.held.values()).any(|held| !held.value.inline.is_empty());
+        let has_routes = self.routes.sent().next().is_some()
+            || (self.listeners.sent()).any(|(_, leads)| !leads.inline.is_empty());
         let is_answered = self.listeners.is_answered || !self.listeners_wanted;
         let wanted = self.wanted(ResourceType::Route).unwrap_or_default();
         let are_absent = wanted.iter().all(|name| self.routes.absent.contains(name));
@@ -275,32 +302,67 @@ impl Store {
 
     /// Returns everything as services: each route configuration and each cluster is one, so that a problem
     /// of one does not affect the others.
-    pub(super) fn discovery(&self) -> Discovery {
-        let nothing = BTreeMap::new();
+    pub(super) fn discovery(&mut self) -> Discovery {
         let mut services = Vec::new();
-        let mut add = |name: String, config: ProxyConfig| {
-            services.push(DiscoveredService::configured(name, config));
+        let mut problems = Vec::new();
+        self.add_routes(&mut services, &mut problems);
+        self.add_clusters(&mut services);
+        problems.extend(self.silence());
+        let mut discovery = Discovery::new(services);
+        // Errors are those of the services, if there is one: a listener is one if there are routes inside of it.
+        let without_routes = (self.listeners.held.iter())
+            .filter(|(_, held)| held.value.inline.is_empty())
+            .map(|(name, _)| name)
+            .chain(self.listeners.lost());
+        let errors = without_routes.flat_map(|name| self.listeners.errors_of(name));
+        let all = (self.listeners.problems())
+            .chain(self.routes.problems())
+            .chain(self.clusters.problems())
+            .chain(self.endpoints.problems());
+        let warnings = all.filter(|problem| problem.severity == Severity::Warning);
+        for problem in gathered(errors.chain(warnings).chain(problems)) {
+            discovery = discovery.with_problem(problem);
+        }
+        match self.memo() {
+            Some(memo) => discovery.with_memo(memo),
+            None => discovery,
+        }
+    }
+
+    fn add_routes(&self, services: &mut Vec<DiscoveredService>, problems: &mut Vec<Problem>) {
+        let nothing = BTreeMap::new();
+        let mut add = |name: String, config: ProxyConfig, errors: Problems| {
+            let service = DiscoveredService::configured(name, config);
+            services.push(service.with_rejected(errors));
         };
         let closed = self.closed();
-        let mut closings = Vec::new();
         for (name, held) in &self.routes.held {
             let composed = match closed.get(name) {
                 None => compose([&held.value], &nothing, &BTreeMap::new()),
                 // A listener with unsupported restrictions closes its routes, so that no request gets around them.
                 Some(listener) => {
-                    closings.push(closing(name, listener));
+                    problems.push(closing(name, listener));
                     compose([&held.value.closed()], &nothing, &BTreeMap::new())
                 }
             };
-            add(format!("routes {name}"), composed.config);
+            let errors = self.routes.errors_of(name);
+            add(format!("routes {name}"), composed.config, errors);
+        }
+        for name in self.routes.lost() {
+            let errors = self.routes.errors_of(name);
+            add(format!("routes {name}"), ProxyConfig::default(), errors);
         }
         for (name, held) in &self.listeners.held {
             if !held.value.inline.is_empty() {
                 let inline = held.value.inline.iter().map(|(_, routes)| routes);
                 let composed = compose(inline, &nothing, &BTreeMap::new());
-                add(format!("listener {name}"), composed.config);
+                let errors = self.listeners.errors_of(name);
+                add(format!("listener {name}"), composed.config, errors);
             }
         }
+    }
+
+    fn add_clusters(&self, services: &mut Vec<DiscoveredService>) {
         let clusters: BTreeMap<String, ReadCluster> = (self.clusters.held.iter())
             .map(|(name, held)| (name.clone(), held.value.clone()))
             .collect();
@@ -309,19 +371,50 @@ impl Store {
             .collect();
         for (id, cluster) in compose([], &clusters, &endpoints).config.clusters {
             let mut config = ProxyConfig::default();
+            let errors = self.clusters.errors_of(id.as_str());
+            let from = clusters.get(id.as_str());
+            let from = from.and_then(|cluster| cluster.endpoints_from.as_ref());
+            let of_endpoints = from.map(|from| self.endpoints.errors_of(from));
             let name = format!("cluster {id}");
             config.clusters.insert(id, cluster);
-            add(name, config);
+            let service = DiscoveredService::configured(name, config);
+            let service = service.with_rejected(errors);
+            services.push(service.with_rejected_destinations(of_endpoints.unwrap_or_default()));
         }
-        let mut discovery = Discovery::new(services);
-        let problems = (self.listeners.problems())
-            .chain(self.routes.problems())
-            .chain(self.clusters.problems())
-            .chain(self.endpoints.problems());
-        for problem in gathered(problems.chain(closings)) {
-            discovery = discovery.with_problem(problem);
+        for name in self.clusters.lost() {
+            let service =
+                DiscoveredService::configured(format!("cluster {name}"), ProxyConfig::default());
+            services.push(service.with_rejected(self.clusters.errors_of(name)));
         }
-        discovery
+    }
+
+    /// Returns the problem that the control plane has said nothing about listeners, which may restrict
+    /// senders.
+    fn silence(&self) -> Option<Problem> {
+        if self.listeners.is_answered || !self.listeners_wanted {
+            return None;
+        }
+        let effect = match self.listeners.held.is_empty() {
+            true => "so routes are served to everybody, even if a listener restricts them",
+            false => "so those of before the restart count: what they closed stays closed",
+        };
+        let message = format!(
+            "the control plane has sent no response about listeners since the start, {effect}"
+        );
+        let suggestion = "if there are none, or they restrict nothing, set `Listeners` to `false`";
+        let problem = Problem::warning("/listener", "listeners_unknown", message);
+        Some(problem.with_suggestion(suggestion))
+    }
+
+    /// Returns what a restart needs.
+    fn memo(&mut self) -> Option<Arc<str>> {
+        if self.keeps_forms && self.memo.is_none() {
+            let forms = (self.listeners.forms(ResourceType::Listener))
+                .chain(self.routes.forms(ResourceType::Route))
+                .chain(self.clusters.forms(ResourceType::Cluster));
+            self.memo = Some(memo::encode(forms.collect()));
+        }
+        self.memo.clone()
     }
 }
 
@@ -333,40 +426,4 @@ fn closing(routes: &str, listener: &str) -> Problem {
     );
     let pointer = pointer_to("/route_configuration", &routes);
     Problem::error(pointer, "closed", message)
-}
-
-/// Returns the sources of a listener's routes, given its earlier ones as `before`.
-fn leads(listener: &Listener, before: Option<&Leads>) -> Result<(Leads, Problems), Problems> {
-    let (read, mut problems) = read_listener(listener)?;
-    let mut found = Leads::default();
-    let open = read.routes.into_iter().map(|source| (source, false));
-    let closed = read.closed.into_iter().map(|source| (source, true));
-    let is_any_closed = closed.len() > 0;
-    for (source, is_closed) in open.chain(closed) {
-        match source {
-            RouteSource::Named(name) if is_closed => found.closed.push(name),
-            RouteSource::Named(name) => found.names.push(name),
-            RouteSource::Inline(inline) => {
-                let known = before.and_then(|before| before.only_inline(&inline.name));
-                let routes = match read_routes_after(&inline, known) {
-                    Ok((routes, more)) => {
-                        problems.append(more);
-                        routes
-                    }
-                    // A closed part stays closed, independent of other problems.
-                    Err(more) if is_any_closed => {
-                        problems.append(more);
-                        known.cloned().unwrap_or_default()
-                    }
-                    Err(more) => return Err(more),
-                };
-                let routes = match is_closed {
-                    true => routes.closed(),
-                    false => routes,
-                };
-                found.inline.push((inline.name, routes));
-            }
-        }
-    }
-    Ok((found, problems))
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use discovery_core::text::shortened;
 use prost::Message;
-use proxy_model::{Problem, Problems, Severity};
+use proxy_model::{Problem, Problems, Severity, pointer_to};
 use xds_types::pb::google::protobuf::Any;
 
 use xds_types::ResourceType;
@@ -13,12 +13,20 @@ use xds_types::ResourceType;
 /// The content of one response, of either variant of the protocol.
 #[derive(Debug, Default)]
 pub(super) struct Update {
-    /// Version and content.
-    pub(super) resources: Vec<(String, Any)>,
+    pub(super) resources: Vec<Sent>,
     /// Names of the resources that no longer exist.
     pub(super) removed: Vec<String>,
     /// True if resources that are not in it do not exist: clusters and listeners in the state of the world.
     pub(super) is_all: bool,
+}
+
+/// A resource of a response.
+#[derive(Debug)]
+pub(super) struct Sent {
+    /// The name beside the resource, which only the delta variant has.
+    pub(super) name: Option<String>,
+    pub(super) version: String,
+    pub(super) content: Any,
 }
 
 #[derive(Debug, Clone)]
@@ -27,6 +35,27 @@ pub(super) struct Held<T> {
     pub(super) value: T,
     /// Differences from Envoy. Errors name parts that are rejected while the others serve.
     problems: Problems,
+    /// The encoded resource that is read as `value` after a restart. Empty if none is kept.
+    form: Vec<u8>,
+    /// True if it is that of before a restart, and the control plane has not sent it since.
+    is_restored: bool,
+}
+
+/// What was read with its warnings, or the problems that reject it.
+type ReadResult<T> = Result<(T, Problems), Problems>;
+
+/// The functions for one type of resource.
+pub(super) struct Functions<M, T> {
+    pub(super) kind: ResourceType,
+    /// The name inside of a resource.
+    pub(super) name_of: fn(&M) -> &str,
+    /// True if resources are requested by name, so that the one inside must be the same.
+    pub(super) is_by_name: bool,
+    /// Reads a resource, after the form of it that is held.
+    pub(super) read: fn(&M, Option<&T>) -> ReadResult<T>,
+    /// Returns the encoded resource that is read in the same way without the one before it, of which this is
+    /// the encoded form. `None` if it is the resource itself.
+    pub(super) last_good: fn(&M, &T, &[u8]) -> Option<Vec<u8>>,
 }
 
 /// The resources of one type.
@@ -39,11 +68,14 @@ pub(super) struct Table<T> {
     pub(super) absent: BTreeSet<String>,
     /// True if there was a response.
     pub(super) is_answered: bool,
+    /// True to keep what a restart needs.
+    keeps_forms: bool,
 }
 
-impl<T> Default for Table<T> {
-    fn default() -> Self {
+impl<T> Table<T> {
+    pub(super) fn new(keeps_forms: bool) -> Self {
         Self {
+            keeps_forms,
             held: BTreeMap::new(),
             rejected: BTreeMap::new(),
             absent: BTreeSet::new(),
@@ -52,19 +84,15 @@ impl<T> Default for Table<T> {
     }
 }
 
-/// Reads a resource, after the form of it that is held.
-type ReadOne<M, T> = fn(&M, Option<&T>) -> Result<(T, Problems), Problems>;
-
 impl<T: PartialEq> Table<T> {
     /// Applies a response. Returns true if something has changed, and the rejected resources.
     pub(super) fn apply<M: Message + Default>(
         &mut self,
-        resource_type: ResourceType,
+        functions: &Functions<M, T>,
         update: Update,
-        name_of: fn(&M) -> &str,
-        read: ReadOne<M, T>,
         most: usize,
     ) -> (bool, Vec<Problem>) {
+        let resource_type = functions.kind;
         let mut changed = !self.is_answered;
         self.is_answered = true;
         let mut rejections = Vec::new();
@@ -77,7 +105,8 @@ impl<T: PartialEq> Table<T> {
         }
         let mut named = BTreeSet::new();
         let mut are_all_named = true;
-        for (version, any) in update.resources {
+        for sent in update.resources {
+            let any = sent.content;
             let decoded = (any.type_url == resource_type.type_url())
                 .then(|| M::decode(any.value.as_slice()).ok())
                 .flatten();
@@ -94,7 +123,11 @@ impl<T: PartialEq> Table<T> {
                 ));
                 continue;
             };
-            let name = name_of(&message).to_owned();
+            let inside = (functions.name_of)(&message);
+            let name = match sent.name {
+                Some(name) if functions.is_by_name && !name.is_empty() => name,
+                _ => inside.to_owned(),
+            };
             if !named.insert(name.clone()) {
                 rejections.push(Problem::error(
                     "",
@@ -116,17 +149,32 @@ impl<T: PartialEq> Table<T> {
                 continue;
             }
             self.absent.remove(&name);
-            match read(&message, self.held.get(&name).map(|held| &held.value)) {
+            let before = self.held.get(&name);
+            let read = match inside == name {
+                true => (functions.read)(&message, before.map(|held| &held.value)),
+                false => Err(other_name(resource_type, &name, inside).into()),
+            };
+            match read {
                 Ok((value, problems)) => {
+                    let form = match self.keeps_forms {
+                        true => {
+                            let before = before.map_or(&[][..], |held| &held.form);
+                            let good = (functions.last_good)(&message, &value, before);
+                            good.unwrap_or(any.value)
+                        }
+                        false => Vec::new(),
+                    };
                     rejections.extend(problems.errors().cloned());
                     changed |= self.rejected.remove(&name).is_some();
                     let same = (self.held.get(&name))
                         .is_some_and(|held| held.value == value && held.problems == problems);
                     changed |= !same;
                     let held = Held {
-                        version,
+                        version: sent.version,
                         value,
                         problems,
+                        form,
+                        is_restored: false,
                     };
                     self.held.insert(name, held);
                 }
@@ -153,6 +201,49 @@ impl<T: PartialEq> Table<T> {
         (changed, rejections)
     }
 
+    /// Restores resources of before a restart, until the control plane sends or removes them.
+    pub(super) fn restore<M: Message + Default>(
+        &mut self,
+        functions: &Functions<M, T>,
+        forms: &[Any],
+    ) {
+        let of_kind = forms
+            .iter()
+            .filter(|form| form.type_url == functions.kind.type_url());
+        for form in of_kind {
+            // What another version of this program cannot read is lost.
+            let Ok(message) = M::decode(form.value.as_slice()) else {
+                continue;
+            };
+            let name = (functions.name_of)(&message).to_owned();
+            if let Ok((value, problems)) = (functions.read)(&message, None) {
+                let held = Held {
+                    version: String::new(),
+                    value,
+                    problems,
+                    form: form.value.clone(),
+                    is_restored: true,
+                };
+                self.held.insert(name, held);
+            }
+        }
+    }
+
+    /// Returns what a restart needs.
+    pub(super) fn forms(&self, kind: ResourceType) -> impl Iterator<Item = Any> {
+        let held = self.held.values().filter(|held| !held.form.is_empty());
+        held.map(move |held| Any {
+            type_url: kind.type_url().to_owned(),
+            value: held.form.clone(),
+        })
+    }
+
+    /// Returns the resources that the control plane has sent, with their names.
+    pub(super) fn sent(&self) -> impl Iterator<Item = (&String, &T)> {
+        let sent = self.held.iter().filter(|(_, held)| !held.is_restored);
+        sent.map(|(name, held)| (name, &held.value))
+    }
+
     /// Removes the resources that are no longer needed.
     pub(super) fn keep(&mut self, wanted: &BTreeSet<String>) {
         self.held.retain(|name, _| wanted.contains(name));
@@ -160,19 +251,40 @@ impl<T: PartialEq> Table<T> {
         self.absent.retain(|name| wanted.contains(name));
     }
 
-    /// Returns true if nothing is known of a needed resource.
+    /// Returns true if the control plane has said nothing of a needed resource.
     pub(super) fn lacks(&self, name: &str) -> bool {
-        !self.held.contains_key(name)
+        self.held.get(name).is_none_or(|held| held.is_restored)
             && !self.rejected.contains_key(name)
             && !self.absent.contains(name)
     }
 
-    /// Returns the versions of the resources, except partly rejected ones: those must be sent again, and rejected
-    /// again, on each stream.
+    /// Returns the versions. That of a resource of which a part is rejected is empty, so that it is sent
+    /// again, and rejected again, on each stream. The name is there, so that its removal is reported.
     pub(super) fn versions(&self) -> impl Iterator<Item = (String, String)> {
+        let of_rejected = (self.rejected.keys())
+            .filter(|name| !self.held.contains_key(*name))
+            .map(|name| (name.clone(), String::new()));
         (self.held.iter())
-            .filter(|(_, held)| !held.problems.has_errors())
-            .map(|(name, held)| (name.clone(), held.version.clone()))
+            .map(|(name, held)| match held.problems.has_errors() {
+                true => (name.clone(), String::new()),
+                false => (name.clone(), held.version.clone()),
+            })
+            .chain(of_rejected)
+    }
+
+    /// Returns the errors of a resource: those of its newest form, of which nothing serves, and those of
+    /// the parts of its current one that are rejected.
+    pub(super) fn errors_of(&self, name: &str) -> Problems {
+        let of_rejected = self.rejected.get(name).into_iter();
+        let of_held = self.held.get(name).map(|held| &held.problems);
+        let problems = of_rejected.chain(of_held);
+        problems.flat_map(Problems::errors).cloned().collect()
+    }
+
+    /// Returns the names of the rejected resources of which nothing is held.
+    pub(super) fn lost(&self) -> impl Iterator<Item = &String> {
+        let rejected = self.rejected.keys();
+        rejected.filter(|name| !self.held.contains_key(*name))
     }
 
     pub(super) fn problems(&self) -> impl Iterator<Item = Problem> {
@@ -183,6 +295,16 @@ impl<T: PartialEq> Table<T> {
             .chain(of_held)
             .cloned()
     }
+}
+
+fn other_name(kind: ResourceType, name: &str, inside: &str) -> Problem {
+    let (name, inside) = (shortened(name, 100), shortened(inside, 100));
+    let message = format!("the resource `{name}` has the name `{inside}` inside");
+    let of_kind = match kind {
+        ResourceType::Route => "/route_configuration",
+        _ => "/endpoints",
+    };
+    Problem::error(pointer_to(of_kind, &name), "other_name", message)
 }
 
 /// Combines equal warnings of many resources into one: a fleet may have thousands of similar clusters.

@@ -68,7 +68,7 @@ async fn with_own_agents(consul: &Consul) -> Result<(), Failure> {
     here.wait_for_datacenter("there").await;
     println!("   {} and {}", here.url(), there.url());
 
-    println!("2. a service registers in both: its tags say which requests it wants");
+    println!("2. a service registers in both: its tags select its requests");
     let near = register(&here, "orders-here").await?;
     let _far = [
         register(&there, "orders-there-1").await?,

@@ -114,7 +114,9 @@ async fn main() -> Result<(), Failure> {
     assert_eq!(get(address, "/shop/cart").await?.status, 200);
     destinations(&mut state, 3).await?;
 
-    println!("6. a bad label: the service keeps its last known good form, and the cluster is told");
+    println!(
+        "6. a bad label: the service keeps its last known good form, and the cluster gets a report"
+    );
     let bad = PropertyValue::String("/shop/{oops".to_owned());
     emulator.with_cluster(|cluster| cluster.put_property(&web, "YARP.Routes.web.Path", bad, ""))?;
     let told = until(&mut state, |state| !state.problems.is_empty()).await?;
@@ -124,7 +126,7 @@ async fn main() -> Result<(), Failure> {
     assert_eq!(get(address, "/shop/cart").await?.status, 200);
     println!("   the cluster says: {}", reported(&emulator, &web).await);
 
-    println!("7. the label is mended");
+    println!("7. the label is corrected");
     emulator.with_cluster(|cluster| cluster.delete_property(&web, "YARP.Routes.web.Path"))?;
     until(&mut state, |state| state.problems.is_empty()).await?;
 

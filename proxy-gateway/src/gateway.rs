@@ -15,10 +15,10 @@ use proxy_runtime::Proxy;
 use proxy_runtime::admin::Admin;
 use proxy_runtime::server::{
     AccessLogFormat, AccessLogWriter, BindError, DrainReport, Listener, LogOutput, QueryLogging,
-    Server, ServerHandle,
+    RequestTail, Server, ServerHandle,
 };
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
-use proxy_telemetry::Telemetry;
+use proxy_telemetry::{MetricsExport, Telemetry};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
@@ -29,6 +29,7 @@ use crate::certificates::{self, Followed};
 use crate::commands::unusable;
 use crate::faults::Faults;
 use crate::hot_restart::{HotRestartError, Predecessor};
+use crate::request_records;
 use crate::settings::{self, AffinityKeySource, LineFormat, LogFormat, Settings};
 use crate::starting;
 use crate::traces;
@@ -48,6 +49,7 @@ pub(crate) struct Gateway {
     drain_timeout: Duration,
     access_log: Option<Arc<AccessLogWriter>>,
     traces: Option<Telemetry>,
+    metrics: Option<MetricsExport>,
     faults: Faults,
     /// The driver of the proxy, the admin page, and the follower of certificates. They end when this is
     /// dropped.
@@ -151,8 +153,10 @@ impl Gateway {
         if let Some(workers) = settings.server.workers.and_then(NonZeroUsize::new) {
             server = server.with_workers(workers);
         }
-        if let Some(log) = &access_log {
-            server = server.with_access_log(Arc::clone(log) as _);
+        let requests = settings.telemetry.live_requests.map(RequestTail::new);
+        let requests = requests.map(Arc::new);
+        if let Some(sink) = request_records::sink(access_log.as_ref(), requests.as_ref()) {
+            server = server.with_access_log(sink);
         }
         for listener in &settings.listeners {
             server = server.with_listener(open(listener, &provider, &mut followed)?);
@@ -207,6 +211,9 @@ impl Gateway {
                 let dropped_spans = traces.as_ref().map(Telemetry::dropped_spans);
                 admin =
                     admin.dropped_spans(move || dropped_spans.as_ref().map_or(0, |count| count()));
+                if let Some(requests) = requests {
+                    admin = admin.requests(requests);
+                }
                 let admin = admin.build();
                 Some(AdminPage {
                     address: socket.address,
@@ -217,6 +224,7 @@ impl Gateway {
             }
             None => None,
         };
+        let metrics = traces::start_metrics(&proxy, admin.as_ref().map(|page| &page.admin))?;
         let mut gateway = Self {
             proxy,
             merged,
@@ -227,6 +235,7 @@ impl Gateway {
             drain_timeout: settings.server.drain_timeout,
             access_log,
             traces,
+            metrics,
             faults,
             tasks,
         };
@@ -366,6 +375,9 @@ impl Gateway {
         self.tasks.shutdown().await;
         if let Some(telemetry) = self.traces {
             traces::end(telemetry).await;
+        }
+        if let Some(export) = self.metrics {
+            traces::end_metrics(export).await;
         }
         if let Some(log) = self.access_log {
             let flushed = tokio::task::spawn_blocking(move || log.flush(LAST_FLUSH)).await;

@@ -18,6 +18,7 @@ mod hot_restart;
 mod logging;
 mod open_files;
 mod preflight;
+mod request_records;
 mod service_manager;
 mod settings;
 mod sources;

@@ -1,10 +1,14 @@
-//! The export of traces, by the variables of OpenTelemetry.
+//! The export of traces and metrics, by the variables of OpenTelemetry.
 
 use std::env;
 use std::time::Duration;
 
 use proxy_model::{Problem, Problems};
-use proxy_telemetry::{InvalidSettings, Settings, Telemetry};
+use proxy_runtime::Proxy;
+use proxy_runtime::admin::Admin;
+use proxy_runtime::http::header::HOST;
+use proxy_runtime::http::{HeaderValue, Request, Uri};
+use proxy_telemetry::{InvalidSettings, MetricsExport, MetricsSettings, Settings, Telemetry};
 
 use program_kit::Failure;
 
@@ -20,13 +24,16 @@ fn settings() -> Result<Option<Settings>, InvalidSettings> {
     Settings::from_variables("proxy-gateway", env!("CARGO_PKG_VERSION"), &variable)
 }
 
+fn metrics_settings() -> Result<Option<MetricsSettings>, InvalidSettings> {
+    let variable = |name: &str| env::var(name).ok();
+    MetricsSettings::from_variables("proxy-gateway", env!("CARGO_PKG_VERSION"), &variable)
+}
+
 /// Returns the problems of the variables.
 pub(crate) fn unusable() -> Problems {
-    let problem = |message: String| Problem::error("", INVALID_VARIABLE, message);
-    match settings() {
-        Ok(_) => Problems::new(),
-        Err(error) => Problems::from_iter([problem(error.to_string())]),
-    }
+    let problem = |error: InvalidSettings| Problem::error("", INVALID_VARIABLE, error.to_string());
+    let errors = [settings().err(), metrics_settings().err()];
+    errors.into_iter().flatten().map(problem).collect()
 }
 
 /// Starts the export, if the variables request one.
@@ -38,6 +45,44 @@ pub(crate) fn start() -> Result<Option<Telemetry>, Failure> {
     let telemetry = Telemetry::start(&settings).map_err(|error| Failure::from_error(&error))?;
     tracing::info!(target: "proxy::telemetry", endpoint = settings.endpoint(), "traces are exported");
     Ok(Some(telemetry))
+}
+
+/// Starts the export of metrics, if one is asked for: those of the admin page if there is one, else those of the proxy
+/// alone.
+pub(crate) fn start_metrics(
+    proxy: &Proxy,
+    admin: Option<&Admin>,
+) -> Result<Option<MetricsExport>, Failure> {
+    let settings = metrics_settings().map_err(|error| Failure::from_error(&error))?;
+    let Some(settings) = settings else {
+        return Ok(None);
+    };
+    let (proxy, admin) = (proxy.clone(), admin.cloned());
+    let read = move || match &admin {
+        Some(admin) => exposed(admin),
+        None => proxy.collector().to_text(),
+    };
+    let export = MetricsExport::start(&settings, read);
+    let export = export.map_err(|error| Failure::from_error(&error))?;
+    tracing::info!(target: "proxy::telemetry", endpoint = settings.endpoint(), "metrics are exported");
+    Ok(Some(export))
+}
+
+/// The metrics of the admin page.
+fn exposed(admin: &Admin) -> String {
+    let mut request = Request::new(());
+    *request.uri_mut() = Uri::from_static("/metrics");
+    let host = HeaderValue::from_static("localhost");
+    request.headers_mut().insert(HOST, host);
+    let response = admin.respond(&request);
+    String::from_utf8_lossy(response.body()).into_owned()
+}
+
+/// Sends the last values of metrics.
+pub(crate) async fn end_metrics(export: MetricsExport) {
+    if !export.shutdown(LAST_EXPORT).await {
+        tracing::warn!(target: "proxy::telemetry", "the last metrics could not be sent in time");
+    }
 }
 
 /// Sends the last spans.

@@ -37,7 +37,7 @@ pub(crate) struct PickContext {
     pub(crate) loop_guard: Option<Arc<LoopGuard>>,
     /// The receiver of reports about unreachable clusters, if any.
     pub(crate) unreachable: Option<Arc<UnreachableClusters>>,
-    /// The source of the certificates of clusters. `None`: no destination is `https`.
+    /// The certificates of clusters. `None` if no destination is `https`.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<TlsClient>,
     /// The keys that affinity keys are encrypted with.
@@ -94,7 +94,8 @@ pub(crate) struct ClusterState {
     speaks_http1: bool,
     speaks_http10: bool,
     available: ArcSwap<Available>,
-    /// Held by the thread that makes a new list of available destinations. The others use the old one meanwhile.
+    /// A lock for the thread that renews the list of available destinations. Other threads use the old list
+    /// meanwhile.
     renewal: Mutex<()>,
 }
 
@@ -203,7 +204,7 @@ impl ClusterState {
         }
     }
 
-    /// Picks the destination that the client's key names, or else one for a new key.
+    /// Picks the destination that the client's affinity key names, or one for a new key.
     #[inline(never)]
     fn pick_bound(
         &self,
@@ -288,7 +289,7 @@ impl ClusterState {
         })
     }
 
-    /// The same with another policy than the cluster's.
+    /// Picks a destination like [`pick`](Self::pick), with `policy` instead of the cluster's policy.
     #[inline]
     pub(crate) fn pick_by(
         &self,
@@ -300,7 +301,7 @@ impl ClusterState {
         self.pick_from(&available, policy, cluster, head)
     }
 
-    /// Picks as if those that `failed` just now were unhealthy. It looks at all destinations.
+    /// Picks a destination as if those that `failed` were unhealthy. Examines all destinations.
     #[cold]
     pub(crate) fn pick_other(
         &self,
@@ -348,7 +349,7 @@ impl ClusterState {
         Candidates::new(cluster, &self.destinations, &self.live, random, available)
     }
 
-    /// The list of available destinations as of now.
+    /// Returns the current list of available destinations.
     pub(crate) fn available(&self, cluster: &Cluster) -> Arc<Available> {
         Guard::into_inner(self.list(cluster))
     }
@@ -362,7 +363,7 @@ impl ClusterState {
         available
     }
 
-    /// Returns which destinations may be picked now, and why the others may not.
+    /// Returns the destinations that may be picked now, and for each of the others the reason against it.
     pub(crate) fn assess(&self, cluster: &Cluster) -> Assessment {
         // The time out of a destination may be over.
         drop(self.list(cluster));
@@ -370,7 +371,7 @@ impl ClusterState {
         assess(cluster, self.context.zone.as_deref(), &[], |i| faults.of(i))
     }
 
-    /// Makes a new list, unless another thread is at it.
+    /// Renews the list, unless another thread does so.
     #[cold]
     fn renew(&self, cluster: &Cluster) -> bool {
         let Some(_renewing) = self.renewal.try_lock() else {

@@ -1,4 +1,4 @@
-//! Panics of code of the program become values: they end one probe or one request, not what runs it.
+//! Containment of panics in the program's code: a panic ends one probe or request, not the task that runs it.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -10,7 +10,7 @@ use std::task::Poll;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Panicked(pub(crate) String);
 
-/// Runs a future to its end, or to its panic. What it leaves half-done is dropped with it.
+/// Runs a future until it completes or panics. After a panic, the future is dropped with its unfinished state.
 pub(crate) async fn contained<F: Future>(future: F) -> Result<F::Output, Panicked> {
     let mut future = pin!(future);
     poll_fn(

@@ -18,23 +18,23 @@ use crate::policy::{Around, PolicySource, RoutePolicies};
 pub(crate) struct Extensions {
     filters: BTreeMap<Arc<str>, Arc<dyn Filter>>,
     layers: BTreeMap<Arc<str>, Arc<BoxLayer>>,
-    /// Makes filters of the program's own transforms, by their keys.
+    /// The program's own transforms: functions that create filters, by key.
     transforms: BTreeMap<Arc<str>, Arc<MakeTransform>>,
-    /// Makes filters for routes that name none.
+    /// Functions that create filters for all routes.
     hooks: Vec<Arc<RouteHook>>,
     policies: Option<Arc<dyn PolicySource>>,
     /// The innermost service, inside all layers; present if there are layers or policies.
     rest: Option<RouteService>,
 }
 
-/// Makes a filter of an entry in `Transforms`, or says what is wrong with the entry.
+/// Creates a filter from an entry of `Transforms`, or returns the problem with the entry.
 pub(crate) type MakeTransform =
     dyn Fn(&TransformConfig) -> Result<Arc<dyn Filter>, String> + Send + Sync;
 
-/// Makes filters for a route.
+/// Creates filters for a route.
 pub(crate) type RouteHook = dyn Fn(&Route) -> Vec<Arc<dyn Filter>> + Send + Sync;
 
-/// The policies, filters and layers of one route, of which there is at least one.
+/// The policies, filters and layers of one route. There is at least one.
 pub(crate) struct RouteExtensions {
     /// The policies of the route, which are around its layers if it has any.
     policies: Option<Arc<dyn RoutePolicies>>,
@@ -48,7 +48,7 @@ impl Extensions {
         register(&mut self.filters, name, filter);
     }
 
-    /// Adds a layer, inside of which, and of all others, is the `rest` of a route; the last one of a name counts.
+    /// Registers a layer around the `rest` of a route. If a name is registered twice, the last one counts.
     pub(crate) fn register_layer(
         &mut self,
         name: Arc<str>,
@@ -69,12 +69,12 @@ impl Extensions {
         self.hooks.push(hook);
     }
 
-    /// The keys of the program's transforms, with what makes them.
+    /// Returns the keys of the program's transforms, with the functions that create their filters.
     pub(crate) fn transforms(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<MakeTransform>)> {
         self.transforms.iter()
     }
 
-    /// Sets who makes policies, inside of which is the `rest` of a route.
+    /// Sets the source of policies around the `rest` of a route.
     pub(crate) fn register_policies(&mut self, source: Arc<dyn PolicySource>, rest: RouteService) {
         self.rest = Some(rest);
         self.policies = Some(source);
@@ -93,7 +93,7 @@ impl Extensions {
         self.layers.keys()
     }
 
-    /// The extensions of a route, `None` if it has none. Layers that it had before are kept as they are.
+    /// Returns the extensions of a route, `None` if it has none. Existing layers keep their state.
     ///
     /// # Errors
     ///
@@ -219,7 +219,7 @@ impl Extensions {
     }
 }
 
-/// Makes the filter of an entry. A panic is an error of the entry.
+/// Creates the filter of an entry. A panic is an error of the entry.
 pub(crate) fn make_filter(
     make: &MakeTransform,
     entry: &TransformConfig,

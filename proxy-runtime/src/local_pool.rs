@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
-/// Up to `MOST` values that are not in use.
+/// A pool of up to `MOST` unused values.
 ///
-/// As a `thread_local`, [`lend`](Recycle::acquire) and [`keep`](Recycle::keep) are all there is to it.
+/// As a `thread_local`, use it with [`acquire`](Recycle::acquire) and [`keep`](Recycle::keep) only.
 pub(crate) struct LocalPool<T, const MOST: usize>(RefCell<Vec<T>>);
 
 impl<T, const MOST: usize> LocalPool<T, MOST> {
@@ -38,9 +38,9 @@ impl<T, const MOST: usize> LocalPool<T, MOST> {
     }
 }
 
-/// The spare values of a thread.
+/// The pool of a thread.
 pub(crate) trait Recycle<T> {
-    /// A value that the thread kept, if it has one.
+    /// Takes a value from the pool, if there is one.
     fn acquire(&'static self) -> Option<T>;
 
     /// Keeps a value for the next one who needs it, unless there are enough, or the thread ends.

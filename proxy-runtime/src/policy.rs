@@ -1,5 +1,4 @@
-//! Policies: what stands before a route by the names that its configuration has, such as
-//! `RateLimiterPolicy`.
+//! Policies: checks before a route, which its configuration names by keys such as `RateLimiterPolicy`.
 //!
 //! The proxy does not know what a policy does. A [`PolicySource`], registered with
 //! [`ProxyBuilder::policies`](crate::ProxyBuilder::policies), makes one [`RoutePolicies`] of all
@@ -38,7 +37,7 @@ use crate::observe::{LOG_PAUSE, targets};
 use crate::response::ProxyBody;
 use crate::transform::apply_to_own_response;
 
-/// Makes the policies of routes.
+/// Creates the policies of routes.
 pub trait PolicySource: Send + Sync + 'static {
     /// Returns the policies of each route of a configuration, in the order of the routes. State of a
     /// policy that is the same as in the configuration before should be kept.
@@ -88,10 +87,10 @@ pub struct PolicyCount {
 
 /// All policies of one route.
 pub trait RoutePolicies: Send + Sync + 'static {
-    /// Judges a request before anything else is done with it. Must not block.
+    /// Decides on a request before filters, layers and forwarding. Must not block.
     ///
-    /// A value that the head is told to [hold](RequestEdit::hold) is dropped when the response has ended, or the tunnel
-    /// that it has begun.
+    /// A value passed to [`hold`](RequestEdit::hold) is dropped when the response, or the tunnel that it began, has
+    /// ended.
     fn judge(
         &self,
         head: &mut RequestEdit<'_>,
@@ -138,7 +137,7 @@ pub(crate) fn described(policy: &ChosenPolicy) -> String {
 
 /// The decision about a request.
 pub enum PolicyDecision {
-    /// The request goes on.
+    /// The request continues.
     Pass,
     /// The request is answered.
     Respond(Reply),
@@ -238,8 +237,8 @@ impl Layer<RouteService> for Around {
     }
 }
 
-/// The values that policies hold, for the exchange inside of the layers: it keeps the request until its tunnel has ended,
-/// while the body of the response ends with the head.
+/// The values that policies hold, for the exchange inside of the layers: it keeps the request until its tunnel has
+/// ended, while the body of the response ends with the head.
 #[derive(Clone)]
 struct HeldByTunnel(#[expect(dead_code, reason = "held")] Arc<HeldValues>);
 

@@ -1,7 +1,7 @@
-//! Futures in blocks that are lent.
+//! Futures in pooled memory blocks.
 //!
-//! What a request waits in is the largest of its blocks. A thread that forwards many gets along with those of the
-//! requests that are under way at a time.
+//! The future in which a request waits is its largest allocation. A thread needs only as many blocks as it has
+//! concurrent requests.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -12,13 +12,14 @@ use pin_project_lite::pin_project;
 
 use crate::local_pool::LocalPool;
 
-/// Blocks for each kind of future that a thread keeps; as many as requests are under way at a time on a busy one.
+/// Maximum number of unused blocks of each kind per thread: the number of concurrent requests on a busy thread.
 const MOST: usize = 128;
 
-/// Bytes of a block that is worth keeping: a thread keeps no more than half a MiB for each kind.
+/// The largest block that is kept, in bytes: a thread keeps at most half a MiB of each kind.
 const LARGEST: usize = 4 * 1024;
 
-/// A future in a block that is lent by the thread that makes it, and kept by the one on which it ends.
+/// A future in a pooled block. The block comes from the pool of the thread that creates it, and goes to the pool of
+/// the thread on which it ends.
 pub(crate) struct PooledFuture<T>(Option<Pin<Box<dyn PooledSlot<T>>>>);
 
 /// The place of a future of one kind.
@@ -36,11 +37,11 @@ pin_project! {
     }
 }
 
-/// The spare blocks of one kind.
+/// The unused blocks of one kind.
 type FreeBlocks<F> = LocalPool<Pin<Box<BlockSlot<F>>>, MOST>;
 
 thread_local! {
-    /// By the type of the future, of which there are as many as the program has.
+    /// The unused blocks by the type of their future. A program has few such types.
     static SPARE: RefCell<Vec<(TypeId, Box<dyn Any>)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -64,7 +65,7 @@ impl<T> PooledFuture<T> {
     }
 }
 
-/// The spare blocks for futures of a type, if there have been any.
+/// Returns the unused blocks for futures of a type, if there are any.
 fn spare_of<F: 'static>(spare: &[(TypeId, Box<dyn Any>)]) -> Option<&FreeBlocks<F>> {
     let kind = TypeId::of::<F>();
     let (_, of_kind) = spare.iter().find(|(of, _)| *of == kind)?;
@@ -103,7 +104,7 @@ where
 }
 
 impl<T> PooledFuture<T> {
-    /// Takes the future out of its place. What is left never ends.
+    /// Moves the future out of its place, and leaves one that never completes.
     pub(crate) fn take(&mut self) -> Self {
         Self(self.0.take())
     }

@@ -1,42 +1,42 @@
-//! The rule for when a request is sent again. Every path asks [`Failed::verdict`], and nothing else decides.
+//! The rule for when a request is retried. Every path calls [`Failed::verdict`], and nothing else decides.
 
 use std::time::Duration;
 
 use proxy_model::compiled::DestinationIndex;
 
-/// The most attempts to get a first connection, and then the most to have a request answered, connections that cannot
-/// be opened included: one over an idle connection, one over a new connection to the same destination, and one to
-/// another.
+/// Maximum number of attempts to get a first connection, and then the maximum to get a response, failed connections
+/// included: one over an idle connection, one over a new connection to the same destination, and one to another
+/// destination.
 pub(crate) const MOST_ATTEMPTS: u8 = 3;
 
-/// The connection that an attempt had.
+/// The connection of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
     /// No connection could be opened, and the destination rejected it at once.
     None,
     /// One on which it was the first request.
     Fresh,
-    /// One that had carried other requests, and may have been closed at just that moment.
+    /// A connection that had carried other requests, and that the destination may have closed just then.
     Reused,
 }
 
 /// The part of the request that the connection has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// Not a byte.
+    /// No byte was sent.
     Nothing,
-    /// Some of it, or all. Also what TLS has taken without telling whether it was sent.
+    /// Some or all bytes of the request, including bytes that TLS has accepted and perhaps not sent.
     Something,
 }
 
 /// The response bytes that arrived before the attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
-    /// Not a byte of a response: the connection was closed or reset.
+    /// No byte of a response: the connection was closed or reset.
     Nothing,
     /// The destination's word that it has not looked at the request (RFC 9113 section 8.7).
     Unprocessed,
-    /// Part of a response, or something else that is not a closed connection.
+    /// A part of a response, or an error other than a closed connection.
     #[cfg_attr(
         not(any(feature = "http2", test)),
         expect(dead_code, reason = "HTTP/2 tells what was processed")
@@ -67,14 +67,14 @@ pub(crate) enum RetryDecision {
     Other,
 }
 
-/// The attempts so far, to get a first connection or to have a request answered over it and others.
+/// The attempts so far, first for a connection, then for a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempts {
     /// All of them, the current one included.
     count: u8,
     /// The number of attempts at the current destination.
     here: u8,
-    /// The destinations that failed, of which there are `failed_count`.
+    /// The failed destinations, `failed_count` of them.
     failed: [DestinationIndex; MOST_ATTEMPTS as usize],
     failed_count: u8,
 }

@@ -21,8 +21,8 @@ pub fn unsupported(snapshot: &Snapshot) -> Problems {
     unsupported_by(snapshot, cfg!(feature = "tls"), true)
 }
 
-/// Returns the warnings for a proxy that can reach `https` destinations if `speaks_tls`, and has a source of policies if
-/// `has_policies`.
+/// Returns the warnings for a proxy that can reach `https` destinations if `speaks_tls`, and has a source of
+/// policies if `has_policies`.
 pub(crate) fn unsupported_by(
     snapshot: &Snapshot,
     speaks_tls: bool,
@@ -58,8 +58,8 @@ impl std::fmt::Display for RouteRejection {
     }
 }
 
-/// Returns why requests of `route` cannot be served, if they cannot. `has_policies` tells that a source has made the
-/// policies of the route that the configuration defines.
+/// Returns why requests of `route` cannot be served, if they cannot. `has_policies`: a source has created the
+/// policies that the route's configuration names.
 pub(crate) fn rejection(route: &Route, has_policies: bool) -> Option<RouteRejection> {
     is_open(route, PolicyKind::Authorization, has_policies).then_some(RouteRejection::Authorization)
 }

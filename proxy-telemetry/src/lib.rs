@@ -1,7 +1,10 @@
 #![doc = include_str!("../README.md")]
 
 mod exporter;
+mod exposition;
 mod messages;
+mod metric_messages;
+mod metrics;
 mod sampler;
 mod settings;
 #[cfg(test)]
@@ -14,7 +17,8 @@ use std::time::Duration;
 
 use proxy_runtime::trace::Tracer;
 
-pub use self::settings::{InvalidSettings, Settings};
+pub use self::metrics::MetricsExport;
+pub use self::settings::{InvalidSettings, MetricsSettings, Settings};
 pub use self::transport::SetupError;
 
 use self::exporter::Exporter;
@@ -37,7 +41,7 @@ impl Telemetry {
     ///
     /// A certificate cannot be read, or the HTTP client cannot be set up.
     pub fn start(settings: &Settings) -> Result<Self, SetupError> {
-        let transport = Transport::new(settings)?;
+        let transport = Transport::new(&settings.collector)?;
         let (tracer, queue) = OtlpTracer::new(settings);
         let tracer = Arc::new(tracer);
         let exporter = Exporter::new(settings, transport, queue, Arc::clone(&tracer));

@@ -154,7 +154,7 @@ impl From<TraceSpan> for Span {
 }
 
 /// A moment as OTLP has it, which lasts until the year 2554.
-fn nanoseconds(moment: SystemTime) -> u64 {
+pub(crate) fn nanoseconds(moment: SystemTime) -> u64 {
     let since = moment.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -13,15 +13,7 @@ use crate::sampler::Sampler;
 /// The settings of an export of spans.
 #[derive(Clone)]
 pub struct Settings {
-    pub(crate) endpoint: String,
-    pub(crate) protocol: Protocol,
-    pub(crate) headers: HeaderMap,
-    pub(crate) is_compressed: bool,
-    /// The limit of one request to the collector.
-    pub(crate) timeout: Duration,
-    pub(crate) certificate: Option<PathBuf>,
-    /// The files of a client certificate and its key.
-    pub(crate) identity: Option<(PathBuf, PathBuf)>,
+    pub(crate) collector: CollectorSettings,
     pub(crate) sampler: Sampler,
     /// Attributes of the program that is traced.
     pub(crate) resource: Vec<(String, String)>,
@@ -31,6 +23,31 @@ pub struct Settings {
     pub(crate) delay: Duration,
     /// The limit of the delivery of one batch, repetitions included.
     pub(crate) export_limit: Duration,
+}
+
+/// The settings of an export of metrics.
+#[derive(Clone)]
+pub struct MetricsSettings {
+    pub(crate) collector: CollectorSettings,
+    /// Attributes of the program that is measured.
+    pub(crate) resource: Vec<(String, String)>,
+    pub(crate) interval: Duration,
+    /// The limit of one delivery.
+    pub(crate) limit: Duration,
+}
+
+/// A collector, and the way to it.
+#[derive(Clone)]
+pub(crate) struct CollectorSettings {
+    pub(crate) endpoint: String,
+    pub(crate) protocol: Protocol,
+    pub(crate) headers: HeaderMap,
+    pub(crate) is_compressed: bool,
+    /// The limit of one request to the collector.
+    pub(crate) timeout: Duration,
+    pub(crate) certificate: Option<PathBuf>,
+    /// The files of a client certificate and its key.
+    pub(crate) identity: Option<(PathBuf, PathBuf)>,
 }
 
 /// The protocol of the collector.
@@ -47,9 +64,32 @@ pub struct InvalidSettings(Vec<String>);
 
 /// Reads variables and collects mistakes.
 struct Reader<'v> {
+    signal: &'static Signal,
     variable: &'v dyn Fn(&str) -> Option<String>,
     mistakes: Vec<String>,
 }
+
+/// What is exported.
+struct Signal {
+    /// The name in variables.
+    name: &'static str,
+    /// The path that is added to a general endpoint over HTTP.
+    path: &'static str,
+    /// The path of the call of gRPC.
+    call: &'static str,
+}
+
+const TRACES: Signal = Signal {
+    name: "TRACES",
+    path: "/v1/traces",
+    call: "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+};
+
+const METRICS: Signal = Signal {
+    name: "METRICS",
+    path: "/v1/metrics",
+    call: "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+};
 
 impl Settings {
     /// Reads the variables `OTEL_*`; `variable` returns their values. `service` and `version` name the program,
@@ -64,50 +104,66 @@ impl Settings {
         version: &str,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, InvalidSettings> {
-        let mut reader = Reader {
-            variable,
-            mistakes: Vec::new(),
-        };
-        if reader.flag("OTEL_SDK_DISABLED") {
-            return Ok(None);
-        }
-        let settings = reader.settings(service, version);
-        match reader.mistakes.is_empty() {
-            true => Ok(settings.filter(|settings| !settings.sampler.is_off())),
-            false => Err(InvalidSettings(reader.mistakes)),
-        }
+        let settings = read(&TRACES, variable, |reader| reader.traces(service, version))?;
+        Ok(settings.filter(|settings| !settings.sampler.is_off()))
     }
 
     /// The URL that spans are sent to.
     pub fn endpoint(&self) -> &str {
-        &self.endpoint
+        &self.collector.endpoint
+    }
+}
+
+impl MetricsSettings {
+    /// Reads `OTEL_*`, as [`Settings::from_variables`] does. `None` if no export of metrics is asked for: neither
+    /// `OTEL_METRICS_EXPORTER=otlp` nor `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` is set, since the general endpoint may be
+    /// that of a collector which reads the metrics itself; or the SDK is disabled.
+    ///
+    /// # Errors
+    ///
+    /// A value cannot be used. An empty variable counts as not set.
+    pub fn from_variables(
+        service: &str,
+        version: &str,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<Self>, InvalidSettings> {
+        read(&METRICS, variable, |reader| {
+            reader.metrics(service, version)
+        })
+    }
+
+    /// The URL that metrics are sent to.
+    pub fn endpoint(&self) -> &str {
+        &self.collector.endpoint
+    }
+}
+
+fn read<T>(
+    signal: &'static Signal,
+    variable: &dyn Fn(&str) -> Option<String>,
+    settings: impl FnOnce(&mut Reader<'_>) -> Option<T>,
+) -> Result<Option<T>, InvalidSettings> {
+    let mut reader = Reader {
+        signal,
+        variable,
+        mistakes: Vec::new(),
+    };
+    if reader.flag("OTEL_SDK_DISABLED") {
+        return Ok(None);
+    }
+    let settings = settings(&mut reader);
+    match reader.mistakes.is_empty() {
+        true => Ok(settings),
+        false => Err(InvalidSettings(reader.mistakes)),
     }
 }
 
 impl Reader<'_> {
-    fn settings(&mut self, service: &str, version: &str) -> Option<Settings> {
-        let named = self.of_traces("ENDPOINT");
+    fn traces(&mut self, service: &str, version: &str) -> Option<Settings> {
         let general = self.text("OTEL_EXPORTER_OTLP_ENDPOINT");
-        match self.text("OTEL_TRACES_EXPORTER").as_deref() {
-            Some("otlp") => {}
-            Some("none") => return None,
-            None if named.is_some() || general.is_some() => {}
-            None => return None,
-            Some(other) => {
-                self.mistake("OTEL_TRACES_EXPORTER", other, "`otlp` or `none`");
-                return None;
-            }
-        }
-        let protocol = self.protocol();
-        let endpoint = self.endpoint(protocol, named, general);
+        let collector = self.collector(general.is_some())?;
         Some(Settings {
-            endpoint,
-            protocol,
-            headers: self.headers(),
-            is_compressed: self.is_compressed(),
-            timeout: self.milliseconds_of_traces("TIMEOUT", 10_000),
-            certificate: self.of_traces("CERTIFICATE").map(Into::into),
-            identity: self.identity(),
+            collector,
             sampler: self.sampler(),
             resource: self.resource(service, version),
             queue_size: self.number("OTEL_BSP_MAX_QUEUE_SIZE", 2048, 1..=1_000_000),
@@ -117,8 +173,45 @@ impl Reader<'_> {
         })
     }
 
+    fn metrics(&mut self, service: &str, version: &str) -> Option<MetricsSettings> {
+        let collector = self.collector(false)?;
+        Some(MetricsSettings {
+            collector,
+            resource: self.resource(service, version),
+            interval: self.milliseconds("OTEL_METRIC_EXPORT_INTERVAL", 60_000),
+            limit: self.milliseconds("OTEL_METRIC_EXPORT_TIMEOUT", 30_000),
+        })
+    }
+
+    /// Reads the collector. `None` if no export is asked for; without a variable of the signal, `by_default` decides.
+    fn collector(&mut self, by_default: bool) -> Option<CollectorSettings> {
+        let named = self.of_signal("ENDPOINT");
+        let general = self.text("OTEL_EXPORTER_OTLP_ENDPOINT");
+        let exporter = format!("OTEL_{}_EXPORTER", self.signal.name);
+        match self.text(&exporter).as_deref() {
+            Some("otlp") => {}
+            Some("none") => return None,
+            None if named.is_some() || by_default => {}
+            None => return None,
+            Some(other) => {
+                self.mistake(&exporter, other, "`otlp` or `none`");
+                return None;
+            }
+        }
+        let protocol = self.protocol();
+        Some(CollectorSettings {
+            endpoint: self.endpoint(protocol, named, general),
+            protocol,
+            headers: self.headers(),
+            is_compressed: self.is_compressed(),
+            timeout: self.milliseconds_of_signal("TIMEOUT", 10_000),
+            certificate: self.of_signal("CERTIFICATE").map(Into::into),
+            identity: self.identity(),
+        })
+    }
+
     fn protocol(&mut self) -> Protocol {
-        match self.of_traces("PROTOCOL").as_deref() {
+        match self.of_signal("PROTOCOL").as_deref() {
             None | Some("http/protobuf") => Protocol::Http,
             Some("grpc") => Protocol::Grpc,
             Some(other) => {
@@ -138,17 +231,17 @@ impl Reader<'_> {
         named: Option<String>,
         general: Option<String>,
     ) -> String {
-        const CALL: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+        let Signal { name, path, call } = self.signal;
         let (name, endpoint) = match (named, protocol) {
-            (Some(named), _) => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", named),
+            (Some(named), _) => (format!("OTEL_EXPORTER_OTLP_{name}_ENDPOINT"), named),
             (None, Protocol::Http) => {
                 let base = general.unwrap_or_else(|| "http://localhost:4318".to_owned());
-                let url = format!("{}/v1/traces", base.trim_end_matches('/'));
-                ("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+                let url = format!("{}{path}", base.trim_end_matches('/'));
+                ("OTEL_EXPORTER_OTLP_ENDPOINT".to_owned(), url)
             }
             (None, Protocol::Grpc) => {
                 let base = general.unwrap_or_else(|| "http://localhost:4317".to_owned());
-                ("OTEL_EXPORTER_OTLP_ENDPOINT", base)
+                ("OTEL_EXPORTER_OTLP_ENDPOINT".to_owned(), base)
             }
         };
         let parsed = endpoint.parse::<Uri>().ok();
@@ -157,21 +250,21 @@ impl Reader<'_> {
         });
         if !is_url {
             self.mistake(
-                name,
+                &name,
                 &endpoint,
                 "a URL that begins with `http://` or `https://`",
             );
         }
         match protocol {
             Protocol::Http => endpoint,
-            Protocol::Grpc => format!("{}{CALL}", endpoint.trim_end_matches('/')),
+            Protocol::Grpc => format!("{}{call}", endpoint.trim_end_matches('/')),
         }
     }
 
     /// `name=value,name=value`, with percent-encoded values. Values may be secrets, so mistakes do not repeat them.
     fn headers(&mut self) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        let text = self.of_traces("HEADERS").unwrap_or_default();
+        let text = self.of_signal("HEADERS").unwrap_or_default();
         for (position, pair) in pairs(&text).enumerate() {
             let header = pair.and_then(|(name, value)| {
                 let name = HeaderName::from_str(name).ok()?;
@@ -191,7 +284,7 @@ impl Reader<'_> {
     }
 
     fn is_compressed(&mut self) -> bool {
-        match self.of_traces("COMPRESSION").as_deref() {
+        match self.of_signal("COMPRESSION").as_deref() {
             None | Some("none") => false,
             Some("gzip") => true,
             Some(other) => {
@@ -202,8 +295,8 @@ impl Reader<'_> {
     }
 
     fn identity(&mut self) -> Option<(PathBuf, PathBuf)> {
-        let certificate = self.of_traces("CLIENT_CERTIFICATE");
-        let key = self.of_traces("CLIENT_KEY");
+        let certificate = self.of_signal("CLIENT_CERTIFICATE");
+        let key = self.of_signal("CLIENT_KEY");
         match (certificate, key) {
             (Some(certificate), Some(key)) => Some((certificate.into(), key.into())),
             (None, None) => None,
@@ -265,22 +358,26 @@ impl Reader<'_> {
         resource
     }
 
-    /// The value for traces, else the one for all signals.
-    fn of_traces(&self, what: &str) -> Option<String> {
-        let of_traces = self.text(&format!("OTEL_EXPORTER_OTLP_TRACES_{what}"));
+    /// The value for the signal, else the one for all signals.
+    fn of_signal(&self, what: &str) -> Option<String> {
+        let of_signal = self.text(&self.name_of_signal(what));
         match what {
             // Its meaning differs: a path is added to the general one.
-            "ENDPOINT" => of_traces,
-            _ => of_traces.or_else(|| self.text(&format!("OTEL_EXPORTER_OTLP_{what}"))),
+            "ENDPOINT" => of_signal,
+            _ => of_signal.or_else(|| self.text(&format!("OTEL_EXPORTER_OTLP_{what}"))),
         }
     }
 
-    fn milliseconds_of_traces(&mut self, what: &str, default: u64) -> Duration {
-        let of_traces = format!("OTEL_EXPORTER_OTLP_TRACES_{what}");
-        match self.text(&of_traces) {
-            Some(_) => self.milliseconds(&of_traces, default),
+    fn milliseconds_of_signal(&mut self, what: &str, default: u64) -> Duration {
+        let of_signal = self.name_of_signal(what);
+        match self.text(&of_signal) {
+            Some(_) => self.milliseconds(&of_signal, default),
             None => self.milliseconds(&format!("OTEL_EXPORTER_OTLP_{what}"), default),
         }
+    }
+
+    fn name_of_signal(&self, what: &str) -> String {
+        format!("OTEL_EXPORTER_OTLP_{}_{what}", self.signal.name)
     }
 
     fn milliseconds(&mut self, name: &str, default: u64) -> Duration {
@@ -340,9 +437,27 @@ fn pairs(text: &str) -> impl Iterator<Item = Option<(&str, String)>> {
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
+            .field("collector", &self.collector)
+            .field("sampler", &self.sampler)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for MetricsSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MetricsSettings")
+            .field("collector", &self.collector)
+            .field("interval", &self.interval)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for CollectorSettings {
+    /// Leaves out the headers, which may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CollectorSettings")
             .field("endpoint", &self.endpoint)
             .field("protocol", &self.protocol)
-            .field("sampler", &self.sampler)
             .finish_non_exhaustive()
     }
 }

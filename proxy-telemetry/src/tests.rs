@@ -1,6 +1,7 @@
 //! The export against a collector that decodes with the official definitions of OTLP.
 
 mod collector;
+mod metrics;
 mod settings;
 
 use std::sync::Arc;

@@ -18,7 +18,7 @@ use http_body_util::{BodyExt, Limited};
 use prost::Message;
 
 use crate::messages::ExportTraceServiceResponse;
-use crate::settings::{Protocol, Settings};
+use crate::settings::{CollectorSettings, Protocol};
 
 /// Longest response that is read, in bytes.
 const LONGEST_RESPONSE: usize = 64 << 10;
@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The error of setting up the export.
 #[derive(Debug, thiserror::Error)]
-#[error("spans cannot be exported: {0}")]
+#[error("the export cannot be set up: {0}")]
 pub struct SetupError(String);
 
 /// The client of one collector.
@@ -49,7 +49,7 @@ pub(crate) struct Refused {
 }
 
 impl Transport {
-    pub(crate) fn new(settings: &Settings) -> Result<Self, SetupError> {
+    pub(crate) fn new(settings: &CollectorSettings) -> Result<Self, SetupError> {
         let provider = tls::provider();
         let verifier = match (
             &settings.certificate,
@@ -113,7 +113,7 @@ impl Transport {
         }
     }
 
-    /// Sends a body. Returns the number of spans that the collector has rejected.
+    /// Sends a body. Returns the number of spans or data points that the collector has rejected.
     pub(crate) async fn send(&self, body: Bytes) -> Result<usize, Refused> {
         let mut headers = self.headers.clone();
         let (content, encoding) = match self.protocol {
@@ -147,10 +147,10 @@ impl Transport {
         let trailers = body.trailers().cloned().unwrap_or_default();
         let body = body.to_bytes();
         match self.protocol {
-            Protocol::Http => Ok(rejected_spans(&body)),
+            Protocol::Http => Ok(rejected_parts(&body)),
             Protocol::Grpc => {
                 called(&head.headers, &trailers)?;
-                Ok(rejected_spans(body.get(5..).unwrap_or_default()))
+                Ok(rejected_parts(body.get(5..).unwrap_or_default()))
             }
         }
     }
@@ -181,7 +181,8 @@ fn gzip(message: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap_or_default()
 }
 
-fn rejected_spans(body: &[u8]) -> usize {
+/// The response to metrics has the same form.
+fn rejected_parts(body: &[u8]) -> usize {
     let response = ExportTraceServiceResponse::decode(body).unwrap_or_default();
     let rejected = response.partial_success.map(|part| part.rejected_spans);
     rejected.map_or(0, |rejected| usize::try_from(rejected).unwrap_or(0))

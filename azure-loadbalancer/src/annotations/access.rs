@@ -73,8 +73,8 @@ impl Access {
         })
     }
 
-    /// Reads the sources of the aggregated rules. If a network cannot be read, the service is closed rather
-    /// than open.
+    /// Reads the sources of the aggregated rules. A network that cannot be read is an error, so that the
+    /// service keeps the rules that it has.
     fn aggregated(
         service: &Service,
         internal: bool,
@@ -97,12 +97,7 @@ impl Access {
                         "{key}: {text:?} is passed over: IPv6 is not supported"
                     ));
                 }
-                (Err(why), Err(_)) => {
-                    deny_others = true;
-                    warnings.push(format!(
-                        "{key}: {text:?}: {why}; until it is corrected, no other client is admitted"
-                    ));
-                }
+                (Err(why), Err(_)) => return Err(AnnotationError::new(key, text, why)),
             }
         }
         let mut tags: BTreeSet<String> = text::raw(service, keys::ALLOWED_SERVICE_TAGS)

@@ -64,6 +64,7 @@ impl Intent {
         let current = config.edition == Edition::Current;
         let internal = is_internal(service);
         check_flags(service, current)?;
+        check_misspelled(service)?;
         check_families(service, &mut warnings)?;
         if current {
             check_addresses(service, internal)?;
@@ -184,6 +185,33 @@ fn check_flags(service: &Service, current: bool) -> Result<(), AnnotationError> 
                 let why = "write \"true\" or \"false\", in lower case";
                 return Err(AnnotationError::new(key.clone(), other, why));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Rejects annotations that are probably misspelled restrictions: ignoring one would open a service that is
+/// meant to be internal, or closed.
+fn check_misspelled(service: &Service) -> Result<(), AnnotationError> {
+    /// Number of typing errors in a key.
+    const MOST_ERRORS: usize = 2;
+    for (key, value) in &service.annotations {
+        let is_known = [keys::OF_NOTE, keys::OF_CURRENT, keys::OF_RESTRICTIONS]
+            .iter()
+            .any(|known| known.contains(&key.as_str()));
+        let does_nothing = ["", "false"].contains(&value.trim());
+        if is_known || does_nothing || !key.starts_with(keys::PREFIX) {
+            continue;
+        }
+        let written = key.to_ascii_lowercase();
+        let mut restrictions = keys::OF_RESTRICTIONS.iter();
+        let meant = restrictions.find(|known| {
+            known.len().abs_diff(written.len()) <= MOST_ERRORS
+                && strsim::osa_distance(known, &written) <= MOST_ERRORS
+        });
+        if let Some(meant) = meant {
+            let why = format!("there is no such annotation; did you mean {meant}?");
+            return Err(AnnotationError::new(key, value, why));
         }
     }
     Ok(())

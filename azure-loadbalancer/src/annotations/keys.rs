@@ -109,6 +109,16 @@ pub(super) const OF_OTHER_ADDRESSES: [&str; 4] = [
     "service.beta.kubernetes.io/azure-pip-ip-tags",
 ];
 
+/// The annotations that restrict who reaches a service. A misspelled one must not open it.
+pub(super) const OF_RESTRICTIONS: &[&str] = &[
+    INTERNAL,
+    INTERNAL_SUBNET,
+    ALLOWED_SERVICE_TAGS,
+    SOURCE_RANGES,
+    ALLOWED_IP_RANGES,
+    DENY_ALL_EXCEPT_RANGES,
+];
+
 /// The annotations whose value is `true` or `false`.
 pub(super) const FLAGS: &[&str] = &[
     INTERNAL,

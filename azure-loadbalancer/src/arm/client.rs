@@ -17,7 +17,7 @@ use super::error::{ArmError, ArmErrorKind};
 use super::options::ArmOptions;
 use super::throttle::Gates;
 use super::token::TokenCache;
-use crate::resources::ArmId;
+use crate::resources::{ArmId, Resource};
 
 /// A client of Azure's resource manager. Cheap to clone; clones share tokens, gates and the log of calls.
 ///
@@ -82,6 +82,21 @@ impl ArmClient {
             Err(error) if error.kind() == ArmErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Reads a resource, like [`get`](Self::get). A response without an id is none: written back it would lose
+    /// everything.
+    pub(crate) async fn get_resource<P>(&self, id: &ArmId) -> Result<Option<Resource<P>>, ArmError>
+    where
+        P: Default + DeserializeOwned,
+    {
+        let found: Option<Resource<P>> = self.get(id).await?;
+        if found.as_ref().is_some_and(|resource| resource.id.is_none()) {
+            let call = self.call(Method::GET, CallClass::Read, id.as_str())?;
+            let message = "the response is no resource: it has no id";
+            return Err(ArmError::new(ArmErrorKind::Malformed, &call.name, message));
+        }
+        Ok(found)
     }
 
     /// Reads all pages of the list at `path`. The list of a missing resource group is empty.

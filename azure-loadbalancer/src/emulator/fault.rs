@@ -60,7 +60,7 @@ pub enum FaultAction {
     FailOperation {
         /// The code of the operation's error.
         code: String,
-        /// True if it ends as `Canceled` instead of `Failed`.
+        /// True if the operation ends as `Canceled` instead of `Failed`.
         #[serde(default)]
         canceled: bool,
     },

@@ -31,7 +31,7 @@ pub struct Machine {
 pub(super) struct WriteResult {
     /// True if the resource is new.
     pub(super) is_new: bool,
-    /// The number of its operation.
+    /// The number of the write's operation.
     pub(super) operation: u64,
 }
 

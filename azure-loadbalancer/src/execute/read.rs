@@ -59,13 +59,13 @@ pub(super) async fn read_again(
     reads.public_ip_groups.append(groups);
     let security_group = async {
         match config.security_group_id().filter(|_| reads.security_group) {
-            Some(id) => client.get(&id).await,
+            Some(id) => client.get_resource(&id).await,
             None => Ok(None),
         }
     };
     let virtual_network = async {
         match reads.virtual_network {
-            true => client.get(&config.virtual_network_id()).await,
+            true => client.get_resource(&config.virtual_network_id()).await,
             false => Ok(None),
         }
     };

@@ -23,7 +23,7 @@ pub(super) type SubjectIndex = usize;
 #[derive(Clone, Debug)]
 pub(super) enum Standing {
     /// The resources are changed to match the request.
-    Wanted(Box<Intent>),
+    Requested(Box<Intent>),
     /// The resources are removed.
     Unwanted,
     /// The resources stay as they are, because the request cannot be met or is out of scope.
@@ -45,7 +45,7 @@ impl Subject<'_> {
 
     pub(super) fn intent(&self) -> Option<&Intent> {
         match &self.standing {
-            Standing::Wanted(intent) => Some(intent),
+            Standing::Requested(intent) => Some(intent),
             Standing::Unwanted | Standing::Held => None,
         }
     }
@@ -55,7 +55,7 @@ impl Subject<'_> {
     }
 
     pub(super) fn is_wanted(&self) -> bool {
-        matches!(self.standing, Standing::Wanted(_))
+        matches!(self.standing, Standing::Requested(_))
     }
 }
 
@@ -470,7 +470,7 @@ impl<'a> ClusterState<'a> {
     }
 
     /// Returns the lower-case names of the pool entries that stay as they are: those of nodes that cannot be
-    /// read, and those that a write was rejected for. While no node takes part, also all entries except those
+    /// read or have no address, and those that a write was rejected for. While no node takes part, also all entries except those
     /// of excluded nodes.
     pub(super) fn kept_members(&self) -> BTreeSet<String> {
         if self.keeps_last_members() {
@@ -486,8 +486,10 @@ impl<'a> ClusterState<'a> {
                 .collect();
         }
         let nodes = self.nodes.iter();
-        let nodes = nodes
-            .filter(|node| node.unreadable.is_some() && machines::takes_part(self.config, node));
+        let nodes = nodes.filter(|node| {
+            (node.unreadable.is_some() && machines::takes_part(self.config, node))
+                || machines::has_no_address(self.config, node)
+        });
         let names = nodes.map(|node| naming::backend_address(&node.name).to_ascii_lowercase());
         names
             .chain(self.request.held_members.iter().cloned())
@@ -564,7 +566,7 @@ fn standing(
         return Standing::Held;
     }
     match Intent::of(service, config) {
-        Ok(intent) => Standing::Wanted(Box::new(intent)),
+        Ok(intent) => Standing::Requested(Box::new(intent)),
         Err(error) => {
             failures.insert(service.key.clone(), error.into());
             Standing::Held

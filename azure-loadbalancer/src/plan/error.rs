@@ -22,7 +22,9 @@ pub enum PlanError {
     #[error("it cannot be read: {0}; its resources stay unchanged")]
     Unreadable(String),
     /// Another service has the same UID, so that the names of their resources would clash.
-    #[error("its UID {uid:?} is that of {other} as well; give each service its own")]
+    #[error(
+        "its UID {uid:?} and that of {other} are equal, or equal in the characters that names are made of; give each service its own"
+    )]
     DuplicateUid {
         /// The UID.
         uid: String,

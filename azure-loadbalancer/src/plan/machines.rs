@@ -92,6 +92,20 @@ pub(super) fn takes_part(config: &Config, node: &Node) -> bool {
     !elsewhere && !unmanaged && !control_plane && !node.labels.contains_key(labels::EXCLUDED)
 }
 
+/// Returns true if a node has no address that pools of addresses could have, although it may be a member. Where
+/// it is one it stays one: addresses do not vanish from machines.
+pub(super) fn has_no_address(config: &Config, node: &Node) -> bool {
+    let is_there = match node.readiness {
+        Readiness::Ready => true,
+        Readiness::NotReady(since) => since < config.not_ready_grace,
+    };
+    config.backend_pool_type == PoolMembership::Address
+        && node.unreadable.is_none()
+        && is_there
+        && takes_part(config, node)
+        && !node.addresses.iter().any(|address| address.is_ipv4())
+}
+
 /// Returns true if a node may be a member of a pool. A node that is not ready may stay one, but not become
 /// one.
 pub(super) fn can_be_member(config: &Config, node: &Node, is_member: bool) -> bool {

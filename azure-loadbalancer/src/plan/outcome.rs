@@ -110,6 +110,6 @@ pub struct Orphan {
     pub id: String,
     /// The former owner, as far as known.
     pub owner: String,
-    /// True if this plan, or a later round, removes it.
+    /// True if this plan, or a later round, removes the resource.
     pub removed: bool,
 }

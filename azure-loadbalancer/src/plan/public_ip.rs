@@ -267,7 +267,7 @@ fn one<'a>(
             .and_then(|index| Some((index, world.subjects.get(index)?)))
         {
             Some((index, subject)) => match subject.standing {
-                Standing::Wanted(_) => users.contains(&index),
+                Standing::Requested(_) => users.contains(&index),
                 Standing::Unwanted => false,
                 Standing::Held => true,
             },

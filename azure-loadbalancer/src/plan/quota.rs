@@ -54,7 +54,7 @@ impl Quota {
                 let owner = world.owner(&rule.name, ours);
                 *rules += usize::from(stays(owner));
                 if let Owner::Subject(index) = owner
-                    && let Some(Standing::Wanted(_)) =
+                    && let Some(Standing::Requested(_)) =
                         world.subjects.get(index).map(|s| &s.standing)
                     && found.get(&index).is_some_and(|on| balancer.is_named(on))
                 {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cluster_state::{ClusterState, SubjectIndex};
-use super::machines::Machines;
+use super::machines::{self, Machines};
 use super::placement::{self, Placement};
 use super::request::Balancers;
 use super::{
@@ -129,6 +129,15 @@ fn round(
         );
         let service = None;
         Some(Warning { service, what })
+    }));
+    let nodes = world.nodes.iter();
+    let without_address = nodes.filter(|node| machines::has_no_address(world.config, node));
+    warnings.extend(without_address.map(|node| Warning {
+        service: None,
+        what: format!(
+            "node {} has no IPv4 address (an InternalIP in status.addresses); where it is a member it stays one",
+            node.name
+        ),
     }));
     warnings.extend(unheard(world));
     warnings.extend(world.repeated.iter().map(|(key, services)| Warning {

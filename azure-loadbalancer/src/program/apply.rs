@@ -11,7 +11,7 @@ use super::Found;
 use super::cli::{Apply, Format, TargetArgs};
 use super::followed::Followed;
 use super::health::{self, Health};
-use super::inputs::{self, Settings, Wanted};
+use super::inputs::{self, PlanInputs, Settings};
 use super::leadership::Leadership;
 use super::migrate;
 use super::report;
@@ -26,7 +26,7 @@ pub(super) async fn run(options: &Apply) -> Result<Found, Failure> {
     if let Some(digest) = &options.migrate_to_standard {
         return migrate(options, digest).await;
     }
-    let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
+    let wanted = PlanInputs::read(&options.inputs, Some(&options.members)).await?;
     let azure = Azure::open(&options.target, &wanted.settings)?;
     let mut stop = Stop::listen()?;
     let done = azure.executor.reconcile(&wanted.services, &wanted.nodes);
@@ -78,7 +78,7 @@ async fn migrate(options: &Apply, digest: &str) -> Result<Found, Failure> {
 }
 
 async fn stage(options: &Apply, digest: &str) -> Result<Found, Failure> {
-    let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
+    let wanted = PlanInputs::read(&options.inputs, Some(&options.members)).await?;
     let azure = Azure::open(&options.target, &wanted.settings)?;
     let found = migrate::carry_out(digest, options.format, &wanted, &azure).await?;
     keep(options.target.state.as_deref(), &azure)?;
@@ -154,7 +154,7 @@ async fn lead(
     let mut pace = FollowOptions::default();
     pace.resync = Duration::from_secs(options.resync);
     loop {
-        let mut told = Told {
+        let mut told = ApplyReport {
             azure: &azure,
             state: options.target.state.as_deref(),
             format: options.format,
@@ -192,7 +192,7 @@ fn taken(target: &TargetArgs, settings: &mut Settings, next: Settings) -> Option
 }
 
 /// Prints the result of each reconciliation, keeps the state, and has statuses written.
-struct Told<'a> {
+struct ApplyReport<'a> {
     azure: &'a Azure,
     state: Option<&'a Path>,
     format: Format,
@@ -201,7 +201,7 @@ struct Told<'a> {
     past: &'a mut Past,
 }
 
-impl Told<'_> {
+impl ApplyReport<'_> {
     fn text(&mut self, result: &Result<Reconciled, ReconcileError>) -> String {
         if self.format == Format::Json {
             let document = result
@@ -227,7 +227,7 @@ impl Told<'_> {
 }
 
 #[async_trait]
-impl Observer for Told<'_> {
+impl Observer for ApplyReport<'_> {
     async fn reconciled(&mut self, result: &Result<Reconciled, ReconcileError>) -> bool {
         // A closed output does not stop the work.
         let _ = print(&self.text(result));

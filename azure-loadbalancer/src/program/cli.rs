@@ -26,7 +26,7 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct Schema {
-    /// The documents that it describes
+    /// The documents that the schema describes
     #[arg(value_enum, default_value_t)]
     pub(super) of: Described,
 }

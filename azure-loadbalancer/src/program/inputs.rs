@@ -16,13 +16,13 @@ use super::identity::FileIdentity;
 use super::nodes_from::NodesFrom;
 
 /// The inputs of a plan.
-pub(super) struct Wanted {
+pub(super) struct PlanInputs {
     pub(super) settings: Settings,
     pub(super) services: Vec<Service>,
     pub(super) nodes: Vec<Node>,
 }
 
-impl Wanted {
+impl PlanInputs {
     /// Reads services and, if members of pools matter, nodes.
     pub(super) async fn read(
         inputs: &Inputs,

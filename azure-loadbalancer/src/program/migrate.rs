@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Found;
 use super::cli::{Format, PlanArgs};
-use super::inputs::Wanted;
+use super::inputs::PlanInputs;
 use super::show::{self, Style};
 use super::target::Azure;
 
@@ -20,7 +20,7 @@ fn unread(error: &ReconcileError) -> Failure {
 /// Shows the stages. Fails if something prevents the migration.
 pub(super) async fn show(
     options: &PlanArgs,
-    wanted: &Wanted,
+    wanted: &PlanInputs,
     azure: &Azure,
 ) -> Result<Found, Failure> {
     let executor = &azure.executor;
@@ -51,7 +51,7 @@ pub(super) async fn show(
 pub(super) async fn carry_out(
     digest: &str,
     format: Format,
-    wanted: &Wanted,
+    wanted: &PlanInputs,
     azure: &Azure,
 ) -> Result<Found, Failure> {
     let executor = &azure.executor;

@@ -9,7 +9,7 @@ pub(super) use self::absent::NodesFrom;
 #[cfg(any(feature = "consul", feature = "serf", feature = "servicefabric"))]
 pub(super) use self::present::NodesFrom;
 
-/// The sources of a program built without any of them.
+/// Replacements for the sources in a program built without any.
 #[cfg(not(any(feature = "consul", feature = "serf", feature = "servicefabric")))]
 mod absent {
     use std::convert::Infallible;

@@ -5,13 +5,13 @@ use program_kit::{Failure, print};
 
 use super::Found;
 use super::cli::{Format, Orphans};
-use super::inputs::Wanted;
+use super::inputs::PlanInputs;
 use super::show;
 use super::target::Azure;
 
 /// Shows the resources that belong to no service. Fails if there are any.
 pub(super) async fn run(options: &Orphans) -> Result<Found, Failure> {
-    let mut wanted = Wanted::read(&options.inputs, None).await?;
+    let mut wanted = PlanInputs::read(&options.inputs, None).await?;
     wanted.settings.config.orphans = OrphanPolicy::Report;
     let azure = Azure::open(&options.target, &wanted.settings)?;
     let planned = azure.executor.plan(&wanted.services, &wanted.nodes).await;

@@ -2,14 +2,14 @@ use program_kit::{Failure, print};
 
 use super::Found;
 use super::cli::{Format, PlanArgs};
-use super::inputs::Wanted;
+use super::inputs::PlanInputs;
 use super::migrate;
 use super::show::{self, Style};
 use super::target::Azure;
 
 /// Shows a plan. Fails if the request of a service cannot be met.
 pub(super) async fn run(options: &PlanArgs) -> Result<Found, Failure> {
-    let wanted = Wanted::read(&options.inputs, Some(&options.members)).await?;
+    let wanted = PlanInputs::read(&options.inputs, Some(&options.members)).await?;
     let azure = Azure::open(&options.target, &wanted.settings)?;
     if options.migrate_to_standard {
         return migrate::show(options, &wanted, &azure).await;

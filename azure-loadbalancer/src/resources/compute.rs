@@ -46,7 +46,7 @@ pub struct VirtualMachineProperties {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VmNetworkProfile {
-    /// References to them.
+    /// References to the machine's network interfaces.
     #[serde(deserialize_with = "null_as_default")]
     pub network_interfaces: Vec<VmInterfaceReference>,
     /// All other fields.

@@ -18,7 +18,7 @@ use crate::naming;
 pub struct ServiceKey {
     /// The namespace.
     pub namespace: String,
-    /// The name within it.
+    /// The name within the namespace.
     pub name: String,
 }
 

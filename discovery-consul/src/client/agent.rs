@@ -96,7 +96,7 @@ impl CheckDefinition {
         self
     }
 
-    /// Sets how it is at first.
+    /// Sets the initial status of the check.
     #[must_use]
     pub fn with_status(mut self, status: HealthStatus) -> Self {
         self.status = status;
@@ -156,7 +156,7 @@ impl ServiceDefinition {
         self
     }
 
-    /// The id that it will have.
+    /// Returns the id that the instance will have.
     pub fn effective_id(&self) -> &str {
         match self.id.is_empty() {
             true => &self.name,

@@ -141,7 +141,7 @@ pub struct Check {
     /// The node that it runs on.
     #[serde(default)]
     pub node: String,
-    /// Unique on its node.
+    /// The id of the instance, unique on its node.
     #[serde(rename = "CheckID", default)]
     pub id: String,
     /// The status.

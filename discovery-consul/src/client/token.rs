@@ -182,7 +182,7 @@ impl TokenFile {
         }
     }
 
-    /// The token, unless the file is as it was.
+    /// Reads the token, unless the file is unchanged.
     fn read(&self, known: Option<Version>) -> io::Result<Option<Found>> {
         const LONGEST: u64 = 64 * 1024 + 1;
         let file = File::open(&self.path)?;

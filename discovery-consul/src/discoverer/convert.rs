@@ -9,7 +9,7 @@ use proxy_model::{Problem, Problems};
 
 use super::defaults::Defaults;
 use super::destination::{Place, destination, is_live};
-use super::labels::Said;
+use super::labels::CombinedLabels;
 use crate::options::ServiceOptions;
 use crate::traefik;
 use crate::watch::{DatacenterState, ServiceInstance, WatchState};
@@ -88,21 +88,22 @@ fn service(
         let problem = Problem::warning("", "unreadable_service", message);
         return DiscoveredService::failed(Arc::clone(name), problem);
     }
-    let mut said = Said::default();
+    let mut combined = CombinedLabels::default();
     for (_, instance) in &instances {
-        said.add(instance, options);
+        combined.add(instance, options);
     }
-    let mut problems = said.problems();
-    let with_traefik = options.traefik_tags && said.labels.is_empty() && !said.traefik.is_empty();
+    let mut problems = combined.problems();
+    let with_traefik =
+        options.traefik_tags && combined.labels.is_empty() && !combined.traefik.is_empty();
     let mut translated = with_traefik.then(|| {
         let known = traefik::Surroundings {
             service: name,
             entry_points: &options.traefik_entry_points,
         };
-        traefik::translate(&said.traefik, known)
+        traefik::translate(&combined.traefik, known)
     });
     let mut labels = match &mut translated {
-        None => said.labels,
+        None => combined.labels,
         Some(translated) => {
             let labels = std::mem::take(&mut translated.labels);
             // Problems of a service that did not opt in are not reported.

@@ -15,7 +15,7 @@ const MOST_LABELS: usize = 10_000;
 
 /// The combined labels of a service's instances. The first instance with a label wins.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct CombinedLabels {
     /// Our labels with their prefix.
     pub(super) labels: Labels,
     /// Traefik's tags.
@@ -26,7 +26,7 @@ pub(super) struct Said {
     known: BTreeMap<String, String>,
 }
 
-impl Said {
+impl CombinedLabels {
     /// Adds the labels of one instance.
     pub(super) fn add(&mut self, instance: &ServiceInstance, options: &ServiceOptions) {
         for (key, value) in labels_of(instance, options) {

@@ -97,13 +97,22 @@ fn read_consul(section: &mut ObjectReader<'_, '_>) -> ConsulOptions {
         }
         checked.is_ok()
     });
+    let address = address.unwrap_or(unset.address);
+    let tls = section.object("Tls", read_tls).unwrap_or_default();
+    let is_secure = address.trim().to_ascii_lowercase().starts_with("https:");
+    if tls != TlsOptions::default() && !is_secure {
+        let message = "`Tls` has no effect, since `Address` is not `https`: nothing is encrypted";
+        let problem = Problem::warning(section.pointer_to("Tls"), "no_effect", message);
+        let suggestion = "write `https://` and the port for it, usually 8501, in `Address`";
+        section.problems().push(problem.with_suggestion(suggestion));
+    }
     ConsulOptions {
-        address: address.unwrap_or(unset.address),
+        address,
         token,
         token_file,
         namespace: section.text("Namespace"),
         partition: section.text("Partition"),
-        tls: section.object("Tls", read_tls).unwrap_or_default(),
+        tls,
         connect_timeout: time(section, "ConnectTimeout", &PERIODS).unwrap_or(unset.connect_timeout),
         request_timeout: time(section, "RequestTimeout", &PERIODS).unwrap_or(unset.request_timeout),
         max_connections: section
@@ -338,6 +347,22 @@ mod tests {
         assert_eq!(section.options, expected);
         let (all, _) = read(r#"{"Datacenters": ["*"]}"#);
         assert_eq!(all.options.watch.datacenters, Datacenters::All);
+    }
+
+    /// The operator believes that the connection is encrypted.
+    #[test]
+    fn certificates_for_an_address_without_tls_are_told_of() {
+        for (address, warns) in [
+            ("http://consul.example:8500", true),
+            ("consul.example:8500", true),
+            ("https://consul.example:8501", false),
+            (" HTTPS://consul.example:8501", false),
+        ] {
+            let text = format!(r#"{{"Address": "{address}", "Tls": {{"CaFile": "ca.pem"}}}}"#);
+            let expected: &[&str] = if warns { &["no_effect /Tls"] } else { &[] };
+            assert_eq!(read(&text).1, expected, "{address}");
+        }
+        assert_eq!(read(r#"{"Address": "http://a", "Tls": {}}"#).1, [""; 0]);
     }
 
     #[test]

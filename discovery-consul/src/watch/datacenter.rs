@@ -205,12 +205,14 @@ impl Watch {
         match followed {
             Followed::Changed { answer, is_anew } => {
                 let touched = self.services.replace(answer.value);
+                self.note_unaddressable();
                 if is_anew && self.was_listed {
                     self.resync.request_after_gap(Instant::now());
                     self.guard.doubt();
                 }
                 if !self.was_listed {
-                    self.untried = self.services.names().collect();
+                    let names = self.services.names();
+                    self.untried = names.filter(|name| is_addressable(name)).collect();
                 }
                 self.was_listed = true;
                 self.touch(touched);
@@ -281,8 +283,20 @@ impl Watch {
     }
 
     fn touch(&mut self, names: impl IntoIterator<Item = Arc<str>>) {
-        for name in names {
+        for name in names.into_iter().filter(|name| is_addressable(name)) {
             self.schedule.touch(name);
+        }
+    }
+
+    /// Records the listed services that no URL can name.
+    fn note_unaddressable(&mut self) {
+        for name in UNADDRESSABLE.map(Arc::<str>::from) {
+            if self.services.lists(&name) {
+                let reason = "no URL can contain this name: give the service another one";
+                self.unread.hopeless(&name, reason.into());
+            } else {
+                self.unread.read(&name);
+            }
         }
     }
 
@@ -376,7 +390,7 @@ impl Watch {
             self.schedule.next_due(),
             self.resync.due(),
             self.guard.look_at(),
-            self.guard.judge_at().filter(|_| !self.is_beginning()),
+            self.guard.decide_at().filter(|_| !self.is_beginning()),
             self.completion.due(),
         ];
         dues.into_iter().flatten().min()
@@ -393,7 +407,7 @@ impl Watch {
             self.touch_all();
         }
         // The decision, and whether enough is known, are made at publication.
-        let dues = [self.guard.judge_at(), self.completion.due()];
+        let dues = [self.guard.decide_at(), self.completion.due()];
         self.is_dirty |= dues.into_iter().flatten().any(|at| at <= now);
     }
 
@@ -437,7 +451,8 @@ impl Watch {
             .unread
             .unknown(&self.said, |name| self.services.lists(name));
         if self.was_tried() {
-            self.completion.tried(!unknown.is_empty(), now);
+            let is_waited_for = unknown.iter().any(|name| is_addressable(name));
+            self.completion.tried(is_waited_for, now);
         }
         let believed = Arc::clone(&self.published.borrow());
         let is_hidden = self.services.is_hidden();
@@ -449,7 +464,7 @@ impl Watch {
             is_hidden,
             now,
         };
-        let verdict = self.guard.judge(&believed.services, &self.said, &sight);
+        let verdict = self.guard.decide(&believed.services, &self.said, &sight);
         if verdict.held > 0 && believed.held == 0 {
             let datacenter = &*self.watching.datacenter;
             tracing::warn!(
@@ -478,6 +493,13 @@ impl Watch {
             self.watching.changed.notify_one();
         }
     }
+}
+
+/// The names that Consul accepts and no URL can contain as a part of its path.
+const UNADDRESSABLE: [&str; 2] = [".", ".."];
+
+fn is_addressable(name: &str) -> bool {
+    !UNADDRESSABLE.contains(&name)
 }
 
 /// Returns the wait before an unreadable service is read again.

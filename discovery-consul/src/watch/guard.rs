@@ -72,7 +72,12 @@ impl Guard {
     }
 
     /// Compares the servers' services with the trusted ones.
-    pub(super) fn judge(&mut self, believed: &Services, said: &Services, sight: &Sight) -> Verdict {
+    pub(super) fn decide(
+        &mut self,
+        believed: &Services,
+        said: &Services,
+        sight: &Sight,
+    ) -> Verdict {
         let all: usize = believed
             .values()
             .map(|service| service.instances.len())
@@ -143,7 +148,7 @@ impl Guard {
     }
 
     /// Returns the time at which a loss is decided even if its rest may still follow.
-    pub(super) fn judge_at(&self) -> Option<Instant> {
+    pub(super) fn decide_at(&self) -> Option<Instant> {
         self.waits_since.map(|since| since + LONGEST)
     }
 
@@ -229,9 +234,9 @@ mod tests {
     async fn a_small_loss_is_believed_when_everything_is_read() {
         let (before, after) = (services_with("a", 3), services_with("a", 2));
         let mut guard = Guard::new(ShrinkGuard::default());
-        let meanwhile = guard.judge(&before, &after, &sight(false, false));
+        let meanwhile = guard.decide(&before, &after, &sight(false, false));
         assert_eq!((&meanwhile.services, meanwhile.held), (&before, 0));
-        let verdict = guard.judge(&before, &after, &sight(true, false));
+        let verdict = guard.decide(&before, &after, &sight(true, false));
         assert_eq!((&verdict.services, verdict.held), (&after, 0));
         assert_eq!(guard.look_at(), None);
     }
@@ -242,20 +247,20 @@ mod tests {
         let mut both = before.clone();
         both.extend(after.clone());
         let mut guard = Guard::new(ShrinkGuard::default());
-        let first = guard.judge(&before, &after, &sight(true, false));
+        let first = guard.decide(&before, &after, &sight(true, false));
         assert_eq!(
             (&first.services, first.held),
             (&both, 10),
             "what is new applies"
         );
         assert_eq!(guard.look_at(), Some(Instant::now() + SETTLE));
-        let early = guard.judge(&both, &after, &sight(true, false));
+        let early = guard.decide(&both, &after, &sight(true, false));
         assert_eq!(early.held, 10, "however often it is asked");
 
         tokio::time::advance(SETTLE).await;
         guard.look(Instant::now());
-        assert_eq!(guard.judge(&both, &after, &sight(false, false)).held, 10);
-        let confirmed = guard.judge(&both, &after, &sight(true, false));
+        assert_eq!(guard.decide(&both, &after, &sight(false, false)).held, 10);
+        let confirmed = guard.decide(&both, &after, &sight(true, false));
         assert_eq!((&confirmed.services, confirmed.held), (&after, 0));
     }
 
@@ -263,8 +268,11 @@ mod tests {
     async fn a_loss_that_is_made_good_was_none() {
         let (before, nothing) = (services_with("a", 10), Services::new());
         let mut guard = Guard::new(ShrinkGuard::default());
-        assert_eq!(guard.judge(&before, &nothing, &sight(true, false)).held, 10);
-        assert_eq!(guard.judge(&before, &before, &sight(true, false)).held, 0);
+        assert_eq!(
+            guard.decide(&before, &nothing, &sight(true, false)).held,
+            10
+        );
+        assert_eq!(guard.decide(&before, &before, &sight(true, false)).held, 0);
         assert_eq!(guard.look_at(), None);
     }
 
@@ -272,15 +280,15 @@ mod tests {
     async fn a_loss_that_is_made_good_bit_by_bit_is_held_to_its_end() {
         let before = services_with("a", 10);
         let mut guard = Guard::new(ShrinkGuard::default());
-        guard.judge(&before, &Services::new(), &sight(true, false));
+        guard.decide(&before, &Services::new(), &sight(true, false));
         for back in 1..10 {
-            let verdict = guard.judge(&before, &services_with("a", back), &sight(true, false));
+            let verdict = guard.decide(&before, &services_with("a", back), &sight(true, false));
             assert_eq!((&verdict.services, verdict.held), (&before, 10 - back));
         }
         tokio::time::advance(SETTLE).await;
         guard.look(Instant::now());
         let last = services_with("a", 9);
-        let verdict = guard.judge(&before, &last, &sight(true, false));
+        let verdict = guard.decide(&before, &last, &sight(true, false));
         assert_eq!((&verdict.services, verdict.held), (&last, 0));
     }
 
@@ -288,21 +296,21 @@ mod tests {
     async fn nothing_is_confirmed_by_reads_that_fail_or_by_those_who_hide() {
         let (before, nothing) = (services_with("a", 10), Services::new());
         let mut guard = Guard::new(ShrinkGuard::default());
-        guard.judge(&before, &nothing, &sight(true, false));
+        guard.decide(&before, &nothing, &sight(true, false));
         guard.look(Instant::now());
         let torn = Sight {
             is_whole: false,
             ..sight(true, false)
         };
-        assert_eq!(guard.judge(&before, &nothing, &torn).held, 10);
+        assert_eq!(guard.decide(&before, &nothing, &torn).held, 10);
         assert!(guard.look_at().is_some(), "it is looked again");
         for _ in 0..3 {
             guard.look(Instant::now());
-            assert_eq!(guard.judge(&before, &nothing, &sight(true, true)).held, 10);
+            assert_eq!(guard.decide(&before, &nothing, &sight(true, true)).held, 10);
         }
         // A small loss is not believed either.
         let less = services_with("a", 9);
-        assert_eq!(guard.judge(&before, &less, &sight(true, true)).held, 1);
+        assert_eq!(guard.decide(&before, &less, &sight(true, true)).held, 1);
     }
 
     /// A hanging read does not keep instances that were lost elsewhere.
@@ -310,12 +318,12 @@ mod tests {
     async fn a_small_loss_is_believed_although_something_is_being_read_for_long() {
         let (before, after) = (services_with("a", 10), services_with("a", 9));
         let mut guard = Guard::new(ShrinkGuard::default());
-        guard.judge(&before, &after, &sight(false, false));
-        assert_eq!(guard.judge_at(), Some(Instant::now() + LONGEST));
+        guard.decide(&before, &after, &sight(false, false));
+        assert_eq!(guard.decide_at(), Some(Instant::now() + LONGEST));
         tokio::time::advance(LONGEST).await;
-        let verdict = guard.judge(&before, &after, &sight(false, false));
+        let verdict = guard.decide(&before, &after, &sight(false, false));
         assert_eq!((&verdict.services, verdict.held), (&after, 0));
-        assert_eq!(guard.judge_at(), None);
+        assert_eq!(guard.decide_at(), None);
     }
 
     /// Small losses that add up to a large one are held, and announced losses count too.
@@ -325,9 +333,9 @@ mod tests {
         let mut held_at = None;
         for left in (0..10).rev() {
             let (before, after) = (services_with("a", left + 1), services_with("a", left));
-            guard.judge(&before, &after, &sight(false, false));
+            guard.decide(&before, &after, &sight(false, false));
             tokio::time::advance(LONGEST).await;
-            if guard.judge(&before, &after, &sight(false, false)).held > 0 {
+            if guard.decide(&before, &after, &sight(false, false)).held > 0 {
                 held_at = Some(left);
                 break;
             }
@@ -340,13 +348,13 @@ mod tests {
             going: 9,
             ..sight(false, false)
         };
-        guard.judge(&before, &after, &announced);
+        guard.decide(&before, &after, &announced);
         tokio::time::advance(LONGEST).await;
         let announced = Sight {
             now: Instant::now(),
             ..announced
         };
-        assert_eq!(guard.judge(&before, &after, &announced).held, 1);
+        assert_eq!(guard.decide(&before, &after, &announced).held, 1);
     }
 
     #[tokio::test(start_paused = true)]
@@ -354,20 +362,20 @@ mod tests {
         let (before, nothing) = (services_with("a", 1), Services::new());
         let mut guard = Guard::new(ShrinkGuard::default());
         guard.doubt();
-        assert_eq!(guard.judge(&before, &nothing, &sight(true, false)).held, 1);
+        assert_eq!(guard.decide(&before, &nothing, &sight(true, false)).held, 1);
         tokio::time::advance(SETTLE).await;
         guard.look(Instant::now());
-        assert_eq!(guard.judge(&before, &nothing, &sight(true, false)).held, 0);
+        assert_eq!(guard.decide(&before, &nothing, &sight(true, false)).held, 0);
 
         guard.doubt();
         let due = Sight {
             is_resync_due: true,
             ..sight(true, false)
         };
-        guard.judge(&before, &before, &due);
-        assert_eq!(guard.judge(&before, &nothing, &due).held, 1);
-        guard.judge(&before, &before, &sight(true, false));
-        let verdict = guard.judge(&before, &nothing, &sight(true, false));
+        guard.decide(&before, &before, &due);
+        assert_eq!(guard.decide(&before, &nothing, &due).held, 1);
+        guard.decide(&before, &before, &sight(true, false));
+        let verdict = guard.decide(&before, &nothing, &sight(true, false));
         assert_eq!(verdict.held, 0, "everything was read since");
     }
 }

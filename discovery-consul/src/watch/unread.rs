@@ -33,6 +33,15 @@ impl UnreadServices {
         attempts
     }
 
+    /// Records that a service can never be read. Nothing waits for it.
+    pub(super) fn hopeless(&mut self, name: &Arc<str>, reason: Arc<str>) {
+        let unread = Unread {
+            reason,
+            attempts: LASTING,
+        };
+        self.0.insert(Arc::clone(name), unread);
+    }
+
     /// Records that a service was read. Returns true if it was unread before.
     pub(super) fn read(&mut self, name: &Arc<str>) -> bool {
         self.0.remove(name).is_some()

@@ -46,6 +46,9 @@ use crate::text::without_root;
 /// | `proxy.routes.<name>.partitionedClusters.key.{header, queryParameter, routeValue}` | text: one of them |
 /// | `proxy.routes.<name>.partitionedClusters.hash` | `None` or `Fnv1a64` |
 /// | `proxy.routes.<name>.partitionedClusters.partitions.[n].{clusterId, lowKey, highKey, name}` | texts, numbers |
+/// | `proxy.routes.<name>.redirect.{scheme, host, path, status}` | texts, number: a redirect instead of a cluster |
+/// | `proxy.routes.<name>.respond.{status, body}` | number, text: a response instead of a cluster |
+/// | `proxy.routes.<name>.respond.headers.<name>` | text |
 /// | `proxy.routes.<name>.{authorizationPolicy, corsPolicy, rateLimiterPolicy}` | texts |
 /// | `proxy.routes.<name>.{outputCachePolicy, timeoutPolicy}` | texts |
 /// | `proxy.routes.<name>.timeout` | time |
@@ -54,15 +57,16 @@ use crate::text::without_root;
 /// | `proxy.routes.<name>.filters`, `.layers` | lists |
 ///
 /// Without `proxy.enable` a service is not served, unless the parser is configured otherwise. If it has other
-/// labels of the prefix, that is a warning. `clusterId`, `weightedClusters` and `partitionedClusters` replace
-/// the service's own cluster.
+/// labels of the prefix, that is a warning. `clusterId`, `weightedClusters`, `partitionedClusters`, `redirect`
+/// and `respond` replace the service's own cluster.
 ///
 /// Booleans are `true` or `false` in any case, times `00:00:10` or `10s`, lists separated by commas, and
 /// numbers decimal. `[n]` may also follow its name without the dot; elements are taken in numeric order. An
 /// empty value counts as unset. The route's id is the cluster's id, `:` and the name, which consists of
 /// letters, digits, `_` and `-`.
 ///
-/// A label with the prefix that is not in the table is a warning with the name that was probably intended.
+/// A label with the prefix that is not in the table is a warning with the name that was probably intended. If
+/// it may be meant to restrict a route (`authorisation`), the route responds with 503.
 #[derive(Clone, Debug)]
 pub struct KeyValueLabels {
     rules: LabelRules,
@@ -177,7 +181,9 @@ fn read_service(root: &LabelNode<'_>, service: &str, destinations: &Destinations
         }
         let named = route.cluster_id.is_some()
             || route.weighted_clusters.is_some()
-            || route.partitioned_clusters.is_some();
+            || route.partitioned_clusters.is_some()
+            || route.redirect.is_some()
+            || route.respond.is_some();
         if !named {
             route.cluster_id = Some(cluster_id.clone());
         }

@@ -195,6 +195,26 @@ impl<'t> LabelNode<'t> {
             .report(Problem::error(self.pointer(), code, message));
     }
 
+    /// Returns true if there are labels here or below that are not empty.
+    pub(super) fn has_text(&self) -> bool {
+        has_text(self.node)
+    }
+
+    /// Returns the names below this place that were not read so far and have labels that are not empty, each
+    /// with the read name that was probably meant.
+    pub(super) fn unread(&self) -> Vec<(&'t str, Option<String>)> {
+        let Some(node) = self.node else {
+            return Vec::new();
+        };
+        let unread = node
+            .named
+            .values()
+            .filter(|(name, child)| !self.tree.was_asked(node, name) && has_text(Some(child)));
+        unread
+            .map(|(name, _)| (*name, node.nearest(name)))
+            .collect()
+    }
+
     /// Returns the pointer to the label at `path` from here, or to the first label below the last existing
     /// part of it. Does not mark labels as read.
     pub fn locate<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> String {
@@ -233,6 +253,14 @@ impl<'t> LabelNode<'t> {
             format!("`{value}` is {reason}"),
         ));
     }
+}
+
+fn has_text(node: Option<&Node<'_>>) -> bool {
+    let mut found = false;
+    if let Some(node) = node {
+        node.for_each_leaf(&mut |leaf| found |= !leaf.value.trim().is_empty());
+    }
+    found
 }
 
 fn pointer(node: Option<&Node<'_>>) -> String {

@@ -1,8 +1,10 @@
 //! A route from labels.
 
+use proxy_model::Problem;
 use proxy_model::config::{
     HeaderMatchMode, PartitionHash, PartitionKey, PartitionedCluster, PartitionedClusters,
-    QueryMatchMode, RouteConfig, RouteHeader, RouteMatch, RouteQueryParameter, WeightedCluster,
+    QueryMatchMode, RedirectConfig, RespondConfig, RouteConfig, RouteHeader, RouteMatch,
+    RouteQueryParameter, WeightedCluster,
 };
 
 use super::node::LabelNode;
@@ -41,14 +43,15 @@ pub fn is_route_name(name: &str) -> bool {
 /// Reads a route. The labels have the names of the settings, without `Match` for those in it: `Path`,
 /// `Order`.
 ///
-/// `ClusterId` is left unset if no label sets it.
+/// `ClusterId` is left unset if no label sets it. An unknown label that may be meant to restrict requests,
+/// such as `authorisation`, closes the route, with a warning: it responds with 503. So does one below
+/// `Redirect` or `Respond` if nothing else is there.
 pub fn read_route(node: &LabelNode<'_>, names: &RouteLabels) -> RouteConfig {
-    RouteConfig {
+    let route = RouteConfig {
         cluster_id: node.text("ClusterId").map(Into::into),
         weighted_clusters: list(node, "WeightedClusters", weighted_cluster),
-        // A service with labels is there to receive requests.
-        redirect: None,
-        respond: None,
+        redirect: redirect(&node.child("Redirect")).map(Box::new),
+        respond: respond(&node.child("Respond")).map(Box::new),
         partitioned_clusters: partitioned_clusters(&node.child("PartitionedClusters")),
         r#match: RouteMatch {
             path: node.text("Path"),
@@ -71,7 +74,75 @@ pub fn read_route(node: &LabelNode<'_>, names: &RouteLabels) -> RouteConfig {
         transforms: list(node, "Transforms", |transform| Some(transform.entries())),
         filters: node.list("Filters"),
         layers: node.list("Layers"),
+    };
+    match closes(node, &route) {
+        true => RouteConfig {
+            r#match: route.r#match,
+            order: route.order,
+            respond: Some(Box::new(RespondConfig {
+                status: Some(503),
+                ..RespondConfig::default()
+            })),
+            ..RouteConfig::default()
+        },
+        false => route,
     }
+}
+
+/// The settings that keep requests away from destinations.
+const RESTRICTIONS: [&str; 6] = [
+    "AuthorizationPolicy",
+    "RateLimiterPolicy",
+    "Filters",
+    "Layers",
+    "Redirect",
+    "Respond",
+];
+
+/// Returns true, with a warning, if an unknown label may be meant to restrict requests.
+fn closes(node: &LabelNode<'_>, route: &RouteConfig) -> bool {
+    let of_replies = [
+        ("Redirect", route.redirect.is_none()),
+        ("Respond", route.respond.is_none()),
+    ];
+    let of_replies = of_replies
+        .into_iter()
+        .filter(|(name, is_unset)| *is_unset && node.child(name).has_text());
+    let misspelt = node.unread().into_iter().filter(|(name, meant)| {
+        let is_meant = meant
+            .as_deref()
+            .is_some_and(|meant| RESTRICTIONS.contains(&meant));
+        is_meant || name.to_ascii_lowercase().starts_with("auth")
+    });
+    let all: Vec<&str> = (of_replies.map(|(name, _)| name))
+        .chain(misspelt.map(|(name, _)| name))
+        .collect();
+    for name in &all {
+        let message = "the route responds with 503 to all requests, since it is unknown what this label restricts";
+        let pointer = node.locate([*name]);
+        node.report(Problem::warning(pointer, "route_closed", message));
+    }
+    !all.is_empty()
+}
+
+fn redirect(node: &LabelNode<'_>) -> Option<RedirectConfig> {
+    let redirect = RedirectConfig {
+        scheme: node.text("Scheme"),
+        host: node.text("Host"),
+        path: node.text("Path"),
+        status: node.integer("Status"),
+    };
+    // Empty labels are unset ones, all together as well.
+    (redirect != RedirectConfig::default()).then_some(redirect)
+}
+
+fn respond(node: &LabelNode<'_>) -> Option<RespondConfig> {
+    let respond = RespondConfig {
+        status: node.integer("Status"),
+        body: node.text("Body"),
+        headers: node.map("Headers"),
+    };
+    (respond != RespondConfig::default()).then_some(respond)
 }
 
 /// The elements of a list that has labels.

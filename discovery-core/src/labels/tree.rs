@@ -182,6 +182,13 @@ impl<'a> LabelTree<'a> {
         node.named.get(&folded).map(|(_, child)| child)
     }
 
+    /// Returns true if the child of `node` called `name` was read.
+    pub(super) fn was_asked(&self, node: &Node<'_>, name: &str) -> bool {
+        let fold = |name: &str| fold(name, self.rules.ignore_key_case);
+        let asked = node.asked.borrow();
+        asked.iter().any(|known| fold(known) == fold(name))
+    }
+
     /// Returns true if a problem is severe enough to reject the service. Labels that were not read do not
     /// count yet.
     pub fn has_errors(&self) -> bool {
@@ -222,20 +229,16 @@ impl<'a> LabelTree<'a> {
             true => Severity::Error,
             false => severity,
         };
-        let asked = node.asked.borrow();
         for (name, child) in node.named.values() {
-            let known = asked.iter().any(|known| {
-                fold(known, self.rules.ignore_key_case) == fold(name, self.rules.ignore_key_case)
-            });
-            if known || child.is_read() {
+            if self.was_asked(node, name) || child.is_read() {
                 self.diagnose(child, &format!("{path}{name}."), severity);
                 continue;
             }
-            let near = nearest(name, asked.iter().map(|known| &**known));
+            let near = node.nearest(name);
             child.for_each_leaf(&mut |leaf| {
                 let message = format!("`{path}{name}` is not known");
                 let problem = unknown(severity, leaf.key, message);
-                self.report(match near {
+                self.report(match &near {
                     Some(near) => problem.with_suggestion(format!("did you mean `{path}{near}`?")),
                     None if node.is_list.get() => {
                         problem.with_suggestion("a list is written `[0]`, `[1]`, …")
@@ -265,6 +268,12 @@ impl<'a> Node<'a> {
     /// Returns true if there are keys below. A place that has only a value cannot be descended into.
     pub(super) fn has_children(&self) -> bool {
         !self.named.is_empty() || !self.indexed.is_empty()
+    }
+
+    /// The name read here that `name` is probably a misspelling of.
+    pub(super) fn nearest(&self, name: &str) -> Option<String> {
+        let asked = self.asked.borrow();
+        nearest(name, asked.iter().map(|known| &**known)).map(str::to_owned)
     }
 
     /// Visits the labels here and below.

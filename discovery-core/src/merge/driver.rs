@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::accepted::Accepted;
 use super::combine::LeftOut;
 use super::options::MergeOptions;
+use super::overrides;
 use super::prepare::{Preparation, Prepared};
 use super::resolutions::Resolutions;
 use super::state::MergedState;
@@ -193,15 +194,23 @@ impl MergeWorker {
         let config = std::mem::take(&mut draft.combined.config);
         let compile = self.compile.clone();
         let before = Arc::clone(&self.snapshots.borrow());
+        let owners = std::mem::take(&mut draft.combined.route_owners);
+        let names = self.sources.iter();
+        let names: Vec<_> = names
+            .map(|source| Arc::clone(&source.preparation.provider))
+            .collect();
         let compiled = off_the_runtime(move || {
-            let (snapshot, problems) = Snapshot::compile_isolated(config, &compile);
-            Compiled {
+            let (snapshot, mut problems) = Snapshot::compile_isolated(config, &compile);
+            overrides::warn(&snapshot, &owners, &names, &mut problems);
+            let compiled = Compiled {
                 changes: Summary::of(before.config(), snapshot.config()),
                 snapshot,
                 problems,
-            }
+            };
+            (compiled, owners)
         });
-        let compiled = compiled.await?;
+        let (compiled, owners) = compiled.await?;
+        draft.combined.route_owners = owners;
         self.publish(&states, &draft, compiled);
         let again = draft.retry.then(|| Instant::now() + RETRY);
         let retries = self.sources.iter().filter_map(|source| source.retry);

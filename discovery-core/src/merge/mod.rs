@@ -5,6 +5,7 @@ mod combine;
 mod draft;
 mod driver;
 mod options;
+mod overrides;
 mod prepare;
 mod publication;
 mod resolutions;

@@ -200,7 +200,7 @@ impl Resolutions {
             self.start_waiting();
             // A task of ours does not panic, and is aborted only with all others.
             let Ok(answer) = answer else { continue };
-            if let Some(changed) = self.take_in(answer) {
+            if let Some(changed) = self.apply_result(answer) {
                 return Some(changed);
             }
         }
@@ -210,16 +210,16 @@ impl Resolutions {
     fn take_ready(&mut self) {
         while let Some(ended) = self.running.try_join_next() {
             if let Ok(answer) = ended {
-                self.take_in(answer);
+                self.apply_result(answer);
             }
         }
         self.start_waiting();
     }
 
     /// Applies a result. Returns true if it changes anything, or `None` if it is for an old input.
-    fn take_in(&mut self, answer: ResolverReply) -> Option<bool> {
+    fn apply_result(&mut self, answer: ResolverReply) -> Option<bool> {
         let resolution = self.clusters.get_mut(&answer.cluster)?;
-        (resolution.question == answer.question).then(|| resolution.take_in(answer.result))
+        (resolution.question == answer.question).then(|| resolution.apply_result(answer.result))
     }
 
     /// Replaces host names in a configuration by their known addresses.
@@ -250,7 +250,7 @@ impl Resolutions {
 }
 
 impl Resolution {
-    fn take_in(&mut self, result: Result<Resolved, String>) -> bool {
+    fn apply_result(&mut self, result: Result<Resolved, String>) -> bool {
         let now = Instant::now();
         match result {
             Ok(resolved) => {

@@ -5,13 +5,13 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use proxy_model::RouteId;
 use proxy_model::config::ProxyConfig;
+use proxy_model::{Problems, RouteId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::discovery::Labels;
-use crate::runner::{Good, KeptService};
+use crate::runner::{Good, Kept, KeptQuarantine, KeptService};
 use crate::timestamp::Timestamp;
 
 /// The beginning of the first line. The number is the version of the format.
@@ -39,6 +39,17 @@ pub(crate) enum FormatError {
 struct WrittenFile<'a> {
     source: &'a str,
     services: Vec<WrittenService<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    quarantined: Vec<WrittenQuarantine<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memo: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct WrittenQuarantine<'a> {
+    name: &'a str,
+    since: u64,
+    problems: &'a Problems,
 }
 
 #[derive(Serialize)]
@@ -62,6 +73,17 @@ struct WrittenService<'a> {
 struct Read {
     source: String,
     services: Vec<ReadService>,
+    #[serde(default)]
+    quarantined: Vec<ReadQuarantine>,
+    memo: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ReadQuarantine {
+    name: String,
+    since: u64,
+    #[serde(default)]
+    problems: Problems,
 }
 
 #[derive(Deserialize)]
@@ -83,9 +105,9 @@ struct ReadService {
 }
 
 /// The file's bytes.
-pub(crate) fn encode(source: &str, services: &[KeptService], now: SystemTime) -> Vec<u8> {
+pub(crate) fn encode(source: &str, kept: &Kept, now: SystemTime) -> Vec<u8> {
     let at = |moment: Timestamp| unix_seconds(now).saturating_sub(moment.age().as_secs());
-    let services = services.iter().map(|service| WrittenService {
+    let services = kept.services.iter().map(|service| WrittenService {
         name: &service.name,
         group: service.group.as_deref(),
         confirmed_at: at(service.good.at),
@@ -99,9 +121,16 @@ pub(crate) fn encode(source: &str, services: &[KeptService], now: SystemTime) ->
             .collect(),
         config: &service.good.fragment,
     });
+    let quarantined = kept.quarantined.iter().map(|service| WrittenQuarantine {
+        name: &service.name,
+        since: at(service.since),
+        problems: &service.problems,
+    });
     let written = WrittenFile {
         source,
         services: services.collect(),
+        quarantined: quarantined.collect(),
+        memo: kept.memo.as_deref(),
     };
     let body = serde_json::to_vec(&written).expect("configuration is made of maps with text keys");
     let mut bytes = format!("{MAGIC} {} {}\n", body.len(), checksum(&body)).into_bytes();
@@ -109,12 +138,8 @@ pub(crate) fn encode(source: &str, services: &[KeptService], now: SystemTime) ->
     bytes
 }
 
-/// Decodes the services in the file's bytes. Their ages are computed by the wall clock.
-pub(crate) fn decode(
-    source: &str,
-    bytes: &[u8],
-    now: SystemTime,
-) -> Result<Vec<KeptService>, FormatError> {
+/// Decodes the file's bytes. Ages are computed by the wall clock.
+pub(crate) fn decode(source: &str, bytes: &[u8], now: SystemTime) -> Result<Kept, FormatError> {
     let body = verified(bytes)?;
     let read: Read =
         serde_json::from_slice(body).map_err(|error| FormatError::Unreadable(error.to_string()))?;
@@ -145,7 +170,16 @@ pub(crate) fn decode(
             .map(|(id, number)| (RouteId::new(id), number))
             .collect(),
     };
-    Ok(read.services.into_iter().map(kept).collect())
+    let quarantined = |service: ReadQuarantine| KeptQuarantine {
+        name: service.name.into(),
+        since: at(service.since),
+        problems: service.problems,
+    };
+    Ok(Kept {
+        services: read.services.into_iter().map(kept).collect(),
+        quarantined: read.quarantined.into_iter().map(quarantined).collect(),
+        memo: read.memo.map(Into::into),
+    })
 }
 
 /// Returns the content behind the first line, if it has the stated length and checksum.

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 pub(crate) use self::format::{FormatError, decode, encode};
 use crate::contain::require_regular;
 use crate::replace::{Replacement, beside, check_directory};
-use crate::runner::KeptService;
+use crate::runner::Kept;
 
 /// The wait after a failed write, since a full disk is seldom freed at once.
 const RETRY: Duration = Duration::from_secs(60);
@@ -81,9 +81,9 @@ impl Store {
         self.retry_at = (!ok).then(|| now + RETRY);
     }
 
-    /// Writes the services of `source`. Blocks.
-    pub(crate) fn save(&self, source: &str, services: &[KeptService]) -> Result<(), PersistError> {
-        let bytes = encode(source, services, SystemTime::now());
+    /// Writes what is kept of `source`. Blocks.
+    pub(crate) fn save(&self, source: &str, kept: &Kept) -> Result<(), PersistError> {
+        let bytes = encode(source, kept, SystemTime::now());
         let result = Replacement::write(&self.path, &[&bytes]).and_then(|written| {
             // Only a file that could be read back is worth keeping as the predecessor.
             if matches!(read_bounded(&self.path), Ok(Some(old)) if decode(source, &old, SystemTime::now()).is_ok())
@@ -98,8 +98,8 @@ impl Store {
         })
     }
 
-    /// Reads the configuration that was kept for `source`. Returns `None` if there is no file. Blocks.
-    pub(crate) fn load(&self, source: &str) -> Result<Option<Vec<KeptService>>, PersistError> {
+    /// Reads what was kept of `source`. Returns `None` if there is no file. Blocks.
+    pub(crate) fn load(&self, source: &str) -> Result<Option<Kept>, PersistError> {
         let current = load_file(&self.path, source);
         if let Ok(Some(_)) = &current {
             return current;
@@ -129,14 +129,14 @@ pub(crate) enum PersistError {
     Format { path: PathBuf, source: FormatError },
 }
 
-fn load_file(path: &Path, source: &str) -> Result<Option<Vec<KeptService>>, PersistError> {
+fn load_file(path: &Path, source: &str) -> Result<Option<Kept>, PersistError> {
     let bytes = read_bounded(path).map_err(|source| PersistError::Io {
         path: path.to_owned(),
         source,
     })?;
     let Some(bytes) = bytes else { return Ok(None) };
     match decode(source, &bytes, SystemTime::now()) {
-        Ok(services) => Ok(Some(services)),
+        Ok(kept) => Ok(Some(kept)),
         Err(source) => Err(PersistError::Format {
             path: path.to_owned(),
             source,

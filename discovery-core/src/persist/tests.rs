@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use proxy_model::Problem;
 use proxy_model::config::{ClusterConfig, DestinationConfig, ProxyConfig, RouteConfig, RouteMatch};
 
 use super::*;
-use crate::runner::Good;
+use crate::runner::{Good, KeptQuarantine, KeptService};
 use crate::timestamp::Timestamp;
 
 const GRACE: Duration = Duration::from_secs(1800);
@@ -45,18 +46,30 @@ fn service(name: &str, age: u64) -> KeptService {
     }
 }
 
-fn names(services: &[KeptService]) -> Vec<String> {
+fn all_of<const N: usize>(services: [KeptService; N]) -> Kept {
+    Kept {
+        services: services.into(),
+        ..Kept::default()
+    }
+}
+
+fn names(kept: &Kept) -> Vec<String> {
     let name = |service: &KeptService| service.name.to_string();
-    services.iter().map(name).collect()
+    kept.services.iter().map(name).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_written_is_read_back_with_its_age() {
     let now = SystemTime::now();
-    let bytes = encode("sf", &[service("orders", 90), service("web", 0)], now);
+    let bytes = encode(
+        "sf",
+        &all_of([service("orders", 90), service("web", 0)]),
+        now,
+    );
     let later = now + Duration::from_secs(10);
     let services = decode("sf", &bytes, later).unwrap();
     assert_eq!(names(&services), ["orders", "web"]);
+    let services = services.services;
     assert_eq!(services[0].later, [("orders".into(), 90)].into());
     assert_eq!(
         services[0].good.fragment,
@@ -69,8 +82,33 @@ async fn what_is_written_is_read_back_with_its_age() {
     assert_eq!(services[1].good.at.age().as_secs(), 10);
 
     let earlier = now - Duration::from_secs(3600);
-    let services = decode("sf", &bytes, earlier).unwrap();
+    let services = decode("sf", &bytes, earlier).unwrap().services;
     assert_eq!(services[1].good.at.age(), Duration::ZERO);
+}
+
+/// Services of which nothing serves are in quarantine, too.
+#[tokio::test(start_paused = true)]
+async fn what_the_source_needs_and_what_is_quarantined_is_read_back() {
+    let now = SystemTime::now();
+    let problem = Problem::error("/Routes/r", "invalid_path", "no path");
+    let before = Kept {
+        quarantined: vec![KeptQuarantine {
+            name: "broken".into(),
+            since: Timestamp::ago(Duration::from_secs(90)),
+            problems: problem.into(),
+        }],
+        memo: Some("a memo".into()),
+        ..all_of([service("orders", 0)])
+    };
+    let later = now + Duration::from_secs(10);
+    let after = decode("sf", &encode("sf", &before, now), later).unwrap();
+    assert_eq!(after.memo.as_deref(), Some("a memo"));
+    let [quarantined] = &after.quarantined[..] else {
+        panic!("{:?}", after.quarantined);
+    };
+    assert_eq!(&*quarantined.name, "broken");
+    assert_eq!(quarantined.problems, before.quarantined[0].problems);
+    assert_eq!(quarantined.since.age().as_secs(), 100);
 }
 
 /// A restart makes what could not be looked at no younger, and what was read until then no older.
@@ -89,8 +127,9 @@ async fn each_part_of_the_destinations_has_its_own_age() {
     kept.good
         .unread
         .insert("gone/".into(), Timestamp::ago(Duration::from_secs(9000)));
-    let bytes = encode("sf", &[kept], now);
+    let bytes = encode("sf", &all_of([kept]), now);
     let services = decode("sf", &bytes, now + Duration::from_secs(10)).unwrap();
+    let services = services.services;
     let good = &services[0].good;
     assert_eq!(good.read_at.age().as_secs(), 55);
     assert_eq!(good.unread["p2/"].age().as_secs(), 610);
@@ -100,7 +139,7 @@ async fn each_part_of_the_destinations_has_its_own_age() {
 #[test]
 fn a_file_of_another_source_or_version_is_rejected() {
     let now = SystemTime::now();
-    let bytes = encode("sf", &[service("orders", 0)], now);
+    let bytes = encode("sf", &all_of([service("orders", 0)]), now);
     assert_eq!(
         decode("consul", &bytes, now).unwrap_err(),
         FormatError::OtherSource("sf".to_owned())
@@ -125,7 +164,7 @@ fn a_file_of_another_source_or_version_is_rejected() {
 #[test]
 fn a_file_torn_at_any_byte_is_rejected() {
     let now = SystemTime::now();
-    let bytes = encode("sf", &[service("orders", 0)], now);
+    let bytes = encode("sf", &all_of([service("orders", 0)]), now);
     for length in 0..bytes.len() {
         assert!(decode("sf", &bytes[..length], now).is_err(), "{length}");
     }
@@ -138,7 +177,7 @@ proptest! {
     #[test]
     fn a_file_with_any_bit_flipped_is_rejected(at in 0_usize..10_000, bit in 0_u8..8) {
         let now = SystemTime::now();
-        let mut bytes = encode("sf", &[service("orders", 0)], now);
+        let mut bytes = encode("sf", &all_of([service("orders", 0)]), now);
         let at = at % bytes.len();
         bytes[at] ^= 1 << bit;
         prop_assert!(decode("sf", &bytes, now).is_err());
@@ -160,8 +199,8 @@ proptest! {
     fn a_torn_file_gives_way_to_its_predecessor(cut in 0.0..1.0_f64) {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::new(directory.path().join("last-good"), GRACE);
-        store.save("sf", &[service("old", 0)]).unwrap();
-        store.save("sf", &[service("new", 0)]).unwrap();
+        store.save("sf", &all_of([service("old", 0)])).unwrap();
+        store.save("sf", &all_of([service("new", 0)])).unwrap();
         let written = fs::read(&store.path).unwrap();
         let length = (written.len() as f64 * cut) as usize;
         fs::write(&store.path, &written[..length]).unwrap();
@@ -169,7 +208,7 @@ proptest! {
         prop_assert_eq!(names(&services), ["old"]);
 
         // A torn file is no predecessor: the good one before it is kept.
-        store.save("sf", &[service("newer", 0)]).unwrap();
+        store.save("sf", &all_of([service("newer", 0)])).unwrap();
         prop_assert_eq!(names(&store.load("sf").unwrap().unwrap()), ["newer"]);
         fs::write(&store.path, "").unwrap();
         prop_assert_eq!(names(&store.load("sf").unwrap().unwrap()), ["old"]);
@@ -182,7 +221,7 @@ fn the_newest_file_is_read_and_nothing_else_is_left() {
     let store = Store::new(directory.path().join("last-good"), GRACE);
     assert!(store.load("sf").unwrap().is_none());
     for name in ["a", "b", "c"] {
-        store.save("sf", &[service(name, 0)]).unwrap();
+        store.save("sf", &all_of([service(name, 0)])).unwrap();
         assert_eq!(names(&store.load("sf").unwrap().unwrap()), [name]);
     }
     let mut files: Vec<_> = fs::read_dir(directory.path())
@@ -201,7 +240,7 @@ fn a_file_that_another_account_may_have_put_there_is_not_read() {
 
     let directory = tempfile::tempdir().unwrap();
     let store = Store::new(directory.path().join("last-good"), GRACE);
-    store.save("sf", &[service("a", 0)]).unwrap();
+    store.save("sf", &all_of([service("a", 0)])).unwrap();
     let linked = Store::new(directory.path().join("link"), GRACE);
     symlink(&store.path, &linked.path).unwrap();
     let error = linked.load("sf").unwrap_err().to_string();
@@ -211,7 +250,7 @@ fn a_file_that_another_account_may_have_put_there_is_not_read() {
     fs::set_permissions(directory.path(), permissions).unwrap();
     for error in [
         store.load("sf").unwrap_err(),
-        store.save("sf", &[service("b", 0)]).unwrap_err(),
+        store.save("sf", &all_of([service("b", 0)])).unwrap_err(),
     ] {
         assert!(error.to_string().contains("chmod o-w"), "{error}");
     }
@@ -221,7 +260,7 @@ fn a_file_that_another_account_may_have_put_there_is_not_read() {
 fn a_crash_between_the_renames_leaves_the_predecessor() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::new(directory.path().join("last-good"), GRACE);
-    store.save("sf", &[service("old", 0)]).unwrap();
+    store.save("sf", &all_of([service("old", 0)])).unwrap();
     fs::rename(&store.path, beside(&store.path, ".previous")).unwrap();
     assert_eq!(names(&store.load("sf").unwrap().unwrap()), ["old"]);
 }
@@ -231,7 +270,7 @@ async fn a_disk_that_rejects_is_asked_again_a_minute_later() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = Store::new(directory.path().join("missing").join("last-good"), GRACE);
     assert!(store.is_due(true, Instant::now()));
-    let error = store.save("sf", &[service("a", 0)]).unwrap_err();
+    let error = store.save("sf", &all_of([service("a", 0)])).unwrap_err();
     assert!(error.to_string().contains("last-good"), "{error}");
     store.saved(false, Instant::now());
     assert!(!store.is_due(true, Instant::now()));

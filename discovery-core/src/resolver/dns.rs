@@ -184,7 +184,7 @@ impl DnsResolver {
     }
 
     /// The places of a name, and what went wrong if they are not of now.
-    fn take_in(&self, name: &str, found: Option<&Found>) -> (Vec<Place>, Option<String>) {
+    fn apply_result(&self, name: &str, found: Option<&Found>) -> (Vec<Place>, Option<String>) {
         match found {
             Some(Ok((places, _))) => {
                 self.names().found(name, places);
@@ -281,7 +281,7 @@ impl DestinationResolver for DnsResolver {
                 resolved.push(unplaced(id, destination));
                 continue;
             };
-            let (places, reason) = self.take_in(&name, found.get(&name));
+            let (places, reason) = self.apply_result(&name, found.get(&name));
             if let Some(reason) = reason {
                 failed = true;
                 let pointer = pointer_to("/Destinations", id.as_str());

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use proxy_model::Problems;
+use proxy_model::{Problem, Problems};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -18,6 +19,13 @@ use crate::timestamp::Timestamp;
 
 /// Problems of single services beyond this number are not logged one by one.
 const MOST_LOGGED: usize = 10;
+
+/// The wait for the first answer of a source after which its silence is a problem.
+pub(super) const SILENCE: Duration = Duration::from_secs(5);
+/// The code of the problem that a source has not answered since the start.
+const NOT_ANSWERED: &str = "source_not_answered";
+/// The code of the problem that the last known good configuration cannot be kept on disk.
+const NOT_KEPT: &str = "persist_failed";
 
 /// Publishes the state of a source. When it is dropped the source is shown as stopped.
 #[derive(Debug)]
@@ -43,6 +51,7 @@ impl Publisher {
         self.state.send_if_modified(|shared| {
             let mut state = (**shared).clone();
             result = Some(change(&mut state));
+            add_own_problems(&mut state);
             let notify = state.revision != shared.revision
                 || state.problems != shared.problems
                 || state.status.state != shared.status.state;
@@ -58,6 +67,23 @@ impl Publisher {
             state.status.cycles += 1;
             state.status.cycles
         })
+    }
+
+    /// Returns true if the source has neither answered nor failed yet.
+    pub(super) fn is_silent(&self) -> bool {
+        is_silent(&self.state.borrow())
+    }
+
+    /// Reports the silence of a source.
+    pub(super) fn still_silent(&self) {
+        self.update(|_| ());
+        let provider = &*self.source;
+        let seconds = SILENCE.as_secs();
+        tracing::warn!(
+            target: "discovery::runner",
+            provider,
+            "the source has not responded for {seconds} s since the start",
+        );
     }
 
     pub(super) fn next_cycle(&self, due: Instant) {
@@ -271,6 +297,42 @@ impl Drop for Publisher {
             state.status.enter(SourceState::Stopped);
             state.status.next_cycle = None;
         });
+    }
+}
+
+fn is_silent(state: &ProviderState) -> bool {
+    matches!(
+        state.status.state,
+        SourceState::Starting | SourceState::Restored
+    )
+}
+
+/// Adds the problems that the runner itself has with a source, and removes those that it had before.
+fn add_own_problems(state: &mut ProviderState) {
+    let is_own = |problem: &Problem| problem.code == NOT_ANSWERED || problem.code == NOT_KEPT;
+    if state.problems.iter().any(is_own) {
+        let problems = std::mem::take(&mut state.problems);
+        let others = problems.into_iter().filter(|problem| !is_own(problem));
+        state.problems = others.collect();
+    }
+    if is_silent(state) && state.status.cycles > 0 && state.status.since.age() >= SILENCE {
+        let message = match state.status.state {
+            SourceState::Restored => {
+                "the source has not responded since the start; the configuration stored on disk serves until it does"
+            }
+            _ => "the source has not responded since the start; nothing of it serves yet",
+        };
+        let problem = Problem::warning("", NOT_ANSWERED, message);
+        state.problems.push(problem);
+    }
+    let persistence = state.status.persistence.as_ref();
+    if let Some(error) = persistence.and_then(|kept| kept.error.as_ref()) {
+        let message = format!(
+            "the last known good configuration cannot be stored on disk, so a restart without the source would not \
+             serve it: {error}"
+        );
+        let problem = Problem::warning("", NOT_KEPT, message);
+        state.problems.push(problem);
     }
 }
 

@@ -31,6 +31,12 @@ pub(super) struct Registry {
     seniority: Seniority,
     /// The configuration of the last cycle, and its parts.
     current: Option<Current>,
+    /// What the source needs to know after a restart.
+    memo: Option<Arc<str>>,
+    /// The services that were quarantined in the last cycle.
+    quarantined: Vec<Arc<str>>,
+    /// True if something besides the configuration has changed that is kept on disk.
+    has_news: bool,
 }
 
 /// A configuration with its parts.
@@ -53,6 +59,17 @@ pub(super) struct Known {
     pub(super) quarantine: Option<(Timestamp, Problems)>,
 }
 
+impl Known {
+    /// Remembers the evaluation of a service that is valid.
+    pub(super) fn accept(&mut self, service: DiscoveredService, evaluation: Evaluation) {
+        let evaluation = Evaluation {
+            fallback: None,
+            ..evaluation
+        };
+        self.accepted = Some((service.content, service.problems, evaluation));
+    }
+}
+
 /// A service in the form in which it is kept on disk.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptService {
@@ -61,6 +78,23 @@ pub(crate) struct KeptService {
     pub(crate) good: Good,
     /// The numbers of the changes that brought its routes, for those that came after others.
     pub(crate) later: BTreeMap<RouteId, u64>,
+}
+
+/// A quarantined service in the form in which it is kept on disk.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct KeptQuarantine {
+    pub(crate) name: Arc<str>,
+    pub(crate) since: Timestamp,
+    pub(crate) problems: Problems,
+}
+
+/// Everything that is kept on disk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept {
+    pub(crate) services: Vec<KeptService>,
+    pub(crate) quarantined: Vec<KeptQuarantine>,
+    /// What the source needs to know after a restart.
+    pub(crate) memo: Option<Arc<str>>,
 }
 
 /// The result of a cycle.
@@ -91,6 +125,9 @@ impl Registry {
             owners: Owners::default(),
             seniority: Seniority::default(),
             current: None,
+            memo: None,
+            quarantined: Vec::new(),
+            has_news: false,
         }
     }
 
@@ -161,9 +198,10 @@ impl Registry {
             .collect()
     }
 
-    /// Restores the services that were kept on disk.
-    pub(super) fn restore(&mut self, kept: Vec<KeptService>) {
-        for service in kept {
+    /// Restores what was kept on disk.
+    pub(super) fn restore(&mut self, kept: Kept) {
+        self.memo = kept.memo;
+        for service in kept.services {
             self.seniority.restore(service.later);
             let known = Known {
                 group: service.group,
@@ -172,6 +210,22 @@ impl Registry {
             };
             self.services.insert(service.name, known);
         }
+        for quarantined in kept.quarantined {
+            let known = self.services.entry(quarantined.name).or_default();
+            known.quarantine = Some((quarantined.since, quarantined.problems));
+        }
+    }
+
+    /// Sets what the source needs to know after a restart.
+    pub(super) fn remember(&mut self, memo: Option<Arc<str>>) {
+        self.has_news |= self.memo != memo;
+        self.memo = memo;
+    }
+
+    /// Returns true if something besides the configuration has changed that is kept on disk, since the last
+    /// call.
+    pub(super) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
     }
 
     /// The service that has the cluster.
@@ -185,8 +239,8 @@ impl Registry {
         Some(&good.fragment)
     }
 
-    /// The services to keep on disk.
-    pub(super) fn kept(&self) -> Vec<KeptService> {
+    /// Returns what to keep on disk.
+    pub(super) fn kept(&self) -> Kept {
         let kept = |(name, known): (&Arc<str>, &Known)| {
             let good = known.good.clone()?;
             Some(KeptService {
@@ -196,7 +250,19 @@ impl Registry {
                 good,
             })
         };
-        self.services.iter().filter_map(kept).collect()
+        let quarantined = |(name, known): (&Arc<str>, &Known)| {
+            let (since, problems) = known.quarantine.clone()?;
+            Some(KeptQuarantine {
+                name: Arc::clone(name),
+                since,
+                problems,
+            })
+        };
+        Kept {
+            services: self.services.iter().filter_map(kept).collect(),
+            quarantined: self.services.iter().filter_map(quarantined).collect(),
+            memo: self.memo.clone(),
+        }
     }
 
     /// Applies a successful discovery result.
@@ -254,6 +320,11 @@ impl Registry {
     fn settled(&mut self, settling: Settling, removal_pending: bool) -> Settled {
         let (parts, owners, outcome) = settling.finish();
         self.owners = owners;
+        let quarantined = || outcome.quarantined.iter().map(|service| &service.service);
+        if quarantined().ne(&self.quarantined) {
+            self.quarantined = quarantined().cloned().collect();
+            self.has_news = true;
+        }
         let current = match self.current.take() {
             Some(current) if current.parts.is_same(&parts) => Current { parts, ..current },
             before => {

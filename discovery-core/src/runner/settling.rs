@@ -133,6 +133,8 @@ impl Settling {
         evaluation: Evaluation,
     ) {
         let mut problems = evaluation.problems.clone();
+        problems.append(service.rejected.clone());
+        problems.append(service.rejected_destinations.clone());
         if evaluation.is_good() {
             // Ids of clusters and routes are unique over all services. The service that has one keeps it.
             let claimed = match &evaluation.fragment {
@@ -140,6 +142,12 @@ impl Settling {
                 Some(fragment) => self.claim(name, fragment).map(|()| Some(fragment)),
             };
             match claimed {
+                Ok(fragment) if service.is_earlier() => {
+                    let fragment = fragment.map(Arc::clone);
+                    self.keep_with_source(name, known, &service, fragment, problems);
+                    known.accept(service, evaluation);
+                    return;
+                }
                 Ok(fragment) => {
                     known.good =
                         fragment.map(|fragment| Good::now(&service, fragment, known.good.as_ref()));
@@ -150,11 +158,7 @@ impl Settling {
                             routes: fragment.routes.keys().cloned().collect(),
                         }
                     });
-                    let evaluation = Evaluation {
-                        fallback: None,
-                        ..evaluation
-                    };
-                    known.accepted = Some((service.content, service.problems, evaluation));
+                    known.accept(service, evaluation);
                     self.report(name, outcome, problems);
                     return;
                 }
@@ -168,6 +172,45 @@ impl Settling {
         self.quarantine(name, known, problems, fallback);
     }
 
+    /// Adds a service of which the source itself keeps an earlier form.
+    fn keep_with_source(
+        &mut self,
+        name: &Arc<str>,
+        known: &mut Known,
+        service: &DiscoveredService,
+        fragment: Option<Arc<ProxyConfig>>,
+        problems: Problems,
+    ) {
+        let before = known.good.take();
+        known.good = fragment.map(|fragment| {
+            let now = Good::now(service, &fragment, before.as_ref());
+            let before = before.as_ref().unwrap_or(&now);
+            // The source confirms only what it did not reject.
+            let at = match service.rejected.is_empty() {
+                true => now.at,
+                false => before.at,
+            };
+            let read_at = match service.rejected_destinations.is_empty() {
+                true => now.read_at,
+                false => before.read_at,
+            };
+            Good {
+                at,
+                read_at,
+                ..now.clone()
+            }
+        });
+        let serves = known
+            .good
+            .as_ref()
+            .filter(|good| !good.fragment.routes.is_empty() || !good.fragment.clusters.is_empty());
+        let (good, destinations) = (
+            serves.map(|good| good.at),
+            serves.map(Good::destinations_at),
+        );
+        self.list_quarantined(name, known, problems, good, destinations);
+    }
+
     /// Adds a service that does not serve as described.
     fn quarantine(
         &mut self,
@@ -176,10 +219,6 @@ impl Settling {
         mut problems: Problems,
         fallback: Option<Fallback>,
     ) {
-        let since = known
-            .quarantine
-            .as_ref()
-            .map_or_else(Timestamp::now, |(since, _)| *since);
         let good = match fallback {
             Some(fallback) => self.serve_fallback(name, known, fallback),
             None => None,
@@ -188,6 +227,23 @@ impl Settling {
         let destinations = known.good.as_ref().map(Good::destinations_at);
         let destinations = destinations.filter(|_| good.is_some());
         known.accepted = None;
+        self.list_quarantined(name, known, problems, good, destinations);
+    }
+
+    /// Lists a service that does not serve as described, with the times at which its rules and destinations
+    /// were confirmed.
+    fn list_quarantined(
+        &mut self,
+        name: &Arc<str>,
+        known: &mut Known,
+        problems: Problems,
+        good: Option<Timestamp>,
+        destinations: Option<Timestamp>,
+    ) {
+        let since = known
+            .quarantine
+            .as_ref()
+            .map_or_else(Timestamp::now, |(since, _)| *since);
         known.quarantine = Some((since, problems.clone()));
         self.quarantined.push(QuarantinedService {
             service: Arc::clone(name),

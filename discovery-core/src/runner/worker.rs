@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::evaluate::{Evaluation, Evaluator};
 use super::options::RunnerOptions;
-use super::publish::Publisher;
-use super::registry::{Evaluated, KeptService, Registry};
+use super::publish::{Publisher, SILENCE};
+use super::registry::{Evaluated, Kept, KeptService, Registry};
 use super::validation::{Question, Validation};
 use crate::contain::{Blocking, Broken, contained_call, contained_for, off_the_runtime};
 use crate::discoverer::Discoverer;
@@ -54,14 +54,14 @@ impl Worker {
     /// Polls the source and applies the result.
     pub(super) async fn cycle(&mut self) -> CycleEnd {
         let cycle = self.publisher.cycle_begins();
-        let discovery = match self.ask().await {
+        let discovery = match self.answer().await {
             Ok(discovery) => discovery,
             Err(error) => {
                 let failures = self.publisher.failed(&error);
                 return CycleEnd::Failed(error, failures);
             }
         };
-        match self.take_in(cycle, discovery).await {
+        match self.apply_result(cycle, discovery).await {
             Some(Ok((report, removal_pending))) => CycleEnd::Answered {
                 report,
                 removal_pending,
@@ -72,6 +72,22 @@ impl Worker {
                 CycleEnd::Failed(error, failures)
             }
             None => CycleEnd::ShuttingDown,
+        }
+    }
+
+    /// Polls the source, and reports if it has been silent since the start.
+    async fn answer(&self) -> Result<Discovery, DiscoverError> {
+        let answer = self.ask();
+        if !self.publisher.is_silent() {
+            return answer.await;
+        }
+        tokio::pin!(answer);
+        match tokio::time::timeout(SILENCE, &mut answer).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.publisher.still_silent();
+                answer.await
+            }
         }
     }
 
@@ -92,7 +108,7 @@ impl Worker {
         Ok(discovery)
     }
 
-    async fn take_in(
+    async fn apply_result(
         &mut self,
         cycle: u64,
         discovery: Discovery,
@@ -102,6 +118,7 @@ impl Worker {
             mut problems,
             failed_groups,
             outdated,
+            memo,
         } = discovery;
         problems.extend(failed_groups.iter().map(|failed| failed.problem.clone()));
 
@@ -150,6 +167,7 @@ impl Worker {
         let now = Instant::now();
         let before = Arc::clone(&self.publisher.state.borrow());
         let (registry, mut settled, changes) = off_the_runtime(move || {
+            registry.remember(memo);
             let settled = registry.answer(answer, &failed_groups, now);
             let changes = (before.revision != Some(settled.revision)).then(|| {
                 let nothing = ProxyConfig::default();
@@ -296,12 +314,17 @@ impl Worker {
                 return Some(());
             }
         };
-        let listed = kept.len();
+        if let Some(memo) = &kept.memo {
+            self.hand_back(memo);
+        }
+        let listed = kept.services.len();
         // The rules of filters and validators may have changed since the file was written.
-        let (kept, mut dropped) = self.still_good(kept).await?;
-        let confirmed = kept.iter().map(|service| service.good.at);
+        let (services, mut dropped) = self.still_good(kept.services).await?;
+        let confirmed = services.iter().map(|service| service.good.at);
         let oldest = confirmed.max_by_key(crate::timestamp::Timestamp::age);
-        if kept.is_empty() && listed > 0 {
+        let nothing = services.is_empty();
+        let kept = Kept { services, ..kept };
+        if nothing && listed > 0 {
             let message = "no part of the configuration stored on disk can be used any more";
             dropped.push(Problem::error("", "restored_nothing", message));
             self.publisher.restored_nothing(listed, dropped);
@@ -318,6 +341,17 @@ impl Worker {
         settled.outcome.problems.append(dropped);
         self.publisher.restored(settled, oldest);
         Some(())
+    }
+
+    /// Returns its memo to the source.
+    fn hand_back(&self, memo: &str) {
+        if let Err(broken) = contained_call(|| self.discoverer.restored(memo)) {
+            tracing::warn!(
+                target: "discovery::runner",
+                provider = &*self.publisher.source,
+                "passing the source its stored text {broken}",
+            );
+        }
     }
 
     /// Splits the kept services into those that the rules still allow, which may have become stricter since
@@ -362,10 +396,10 @@ impl Worker {
 
     /// Writes the last known good configuration to disk, if it has changed or could not be written before.
     pub(super) async fn save(&mut self, changed: bool) -> Option<()> {
-        let (Some(store), Some(registry)) = (&mut self.store, &self.registry) else {
+        let (Some(store), Some(registry)) = (&mut self.store, &mut self.registry) else {
             return Some(());
         };
-        if !store.is_due(changed, Instant::now()) {
+        if !store.is_due(changed | registry.take_news(), Instant::now()) {
             return Some(());
         }
         let kept = registry.kept();

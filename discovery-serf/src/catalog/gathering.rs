@@ -8,8 +8,8 @@ use std::sync::Arc;
 use discovery_core::address::is_of_one_host;
 use proxy_model::{ClusterId, Problem, pointer_to};
 
+use super::collected_problems::CollectedProblems;
 use super::keys::{Entry, make_unique, without_same_address};
-use super::said::Said;
 use super::shown::shown;
 use super::{
     CatalogOptions, LeftOut, RouteHint, Service, ServiceCatalog, ServiceInstance, hints, tags,
@@ -27,7 +27,7 @@ pub(super) fn gather(members: &[Member], options: &CatalogOptions) -> ServiceCat
         options,
         catalog: ServiceCatalog::default(),
     };
-    let mut unknown = Said::default();
+    let mut unknown = CollectedProblems::default();
     let mut untagged = Vec::new();
     let mut named: BTreeMap<&str, Vec<&Member>> = BTreeMap::new();
     for &member in &sorted {
@@ -107,7 +107,7 @@ impl Gathering<'_> {
         let is_legacy = self.options.legacy_backend
             && !self.catalog.exposes_services
             && self.options.allows_service(LEGACY_SERVICE);
-        let mut said = Said::default();
+        let mut collected = CollectedProblems::default();
         for &member in members {
             if is_legacy && offers_port(member) {
                 let message = format!(
@@ -115,14 +115,14 @@ impl Gathering<'_> {
                     tags::HTTP_PORT,
                     tags::SERVICE,
                 );
-                said.tag(member, tags::SERVICE, "missing_service", &message);
+                collected.tag(member, tags::SERVICE, "missing_service", &message);
             }
             self.leave_out(member, None, "has no `service`");
         }
         if is_legacy && !members.is_empty() {
             // A node without the tag may be the proxy's own, and requests to it would come back forever.
             self.catalog.legacy = Some(Service {
-                problems: said.into_problems(),
+                problems: collected.into_problems(),
                 ..Service::default()
             });
         }
@@ -146,7 +146,7 @@ impl Gathering<'_> {
         gathered.sort_by_key(|(_, _, gathered)| gathered.service.instances.is_empty());
         let mut by_id: HashMap<ClusterId, Arc<str>> = HashMap::with_capacity(gathered.len());
         let mut listed: HashSet<ClusterId> = HashSet::with_capacity(gathered.len());
-        let mut problems = Said::default();
+        let mut problems = CollectedProblems::default();
         for (id, name, gathered) in gathered {
             let service = gathered.service;
             if gathered.is_listed {
@@ -188,7 +188,7 @@ impl Gathering<'_> {
 
     /// Returns the service of these members, which are in [`order`].
     fn service(&mut self, members: &[&Member], name: &Arc<str>) -> Gathered {
-        let mut said = Said::default();
+        let mut collected = CollectedProblems::default();
         let mut entries = Vec::with_capacity(members.len());
         let mut idle = Vec::new();
         let mut is_listed = false;
@@ -198,14 +198,14 @@ impl Gathering<'_> {
                 Err(reason) => {
                     if member.status.is_alive() {
                         let message = format!("{}; {IS_NO_DESTINATION}", reason.message);
-                        said.address(member, reason.code, &message);
+                        collected.address(member, reason.code, &message);
                     }
                     self.leave_out(member, Some(name), reason.left_out);
                     continue;
                 }
             };
             is_listed |= would_serve(member);
-            match self.instance(member, address, &mut said) {
+            match self.instance(member, address, &mut collected) {
                 Ok(instance) => entries.push(Entry { member, instance }),
                 Err(reason) => {
                     self.leave_out(member, Some(name), reason);
@@ -213,16 +213,16 @@ impl Gathering<'_> {
                 }
             }
         }
-        let (mut entries, doubles) = without_same_address(entries, &mut said);
+        let (mut entries, doubles) = without_same_address(entries, &mut collected);
         for (member, first) in doubles {
             let first = shown(first.name.as_bytes());
             self.leave_out(member, Some(name), format!("has the address of `{first}`"));
         }
-        make_unique(&mut entries, &mut said);
+        make_unique(&mut entries, &mut collected);
         entries.sort_by(|a, b| a.instance.key.cmp(&b.instance.key));
         let (hint, says_one) = match entries.is_empty() {
             false => (
-                hints::of(&entries, &mut said),
+                hints::of(&entries, &mut collected),
                 entries.iter().any(|entry| has_hint(entry.member)),
             ),
             true => (
@@ -239,7 +239,7 @@ impl Gathering<'_> {
             service: Service {
                 instances: entries.into_iter().map(|entry| entry.instance).collect(),
                 hint,
-                problems: said.into_problems(),
+                problems: collected.into_problems(),
             },
             is_listed,
             is_known: !idle.is_empty(),
@@ -252,7 +252,7 @@ impl Gathering<'_> {
         if !self.options.keep_empty_services {
             return RouteHint::None;
         }
-        let mut ignored = Said::default();
+        let mut ignored = CollectedProblems::default();
         let entries = members.iter().map(|&(member, address)| {
             let port = member.tags.bytes(tags::HTTP_PORT).unwrap_or_default();
             // In the order that they have while they are instances, as far as known.
@@ -262,7 +262,7 @@ impl Gathering<'_> {
         });
         let mut entries: Vec<_> = entries.collect();
         entries.sort_by(|a, b| a.instance.key.cmp(&b.instance.key));
-        hints::of(&entries, &mut Said::default())
+        hints::of(&entries, &mut CollectedProblems::default())
     }
 
     /// Returns the address of a member, if a destination can have it.
@@ -293,7 +293,7 @@ impl Gathering<'_> {
         &self,
         member: &Member,
         address: IpAddr,
-        said: &mut Said,
+        collected: &mut CollectedProblems,
     ) -> Result<ServiceInstance, String> {
         if !member.status.is_alive() {
             return Err(format!("is {}", shown(status_of(member).as_bytes())));
@@ -303,16 +303,16 @@ impl Gathering<'_> {
                 "there is no `{}`, and a port from 1 to 65535 was expected; {IS_NO_DESTINATION}",
                 tags::HTTP_PORT,
             );
-            said.tag(member, tags::HTTP_PORT, "missing_http_port", &message);
+            collected.tag(member, tags::HTTP_PORT, "missing_http_port", &message);
             return Err("has no `http-port`".to_owned());
         };
-        let reject = |error: &tags::TagError, said: &mut Said| {
-            said.value(member, error, IS_NO_DESTINATION);
+        let reject = |error: &tags::TagError, collected: &mut CollectedProblems| {
+            collected.value(member, error, IS_NO_DESTINATION);
             format!("cannot be used: {error}")
         };
-        let port = tags::http_port(port).map_err(|error| reject(&error, said))?;
+        let port = tags::http_port(port).map_err(|error| reject(&error, collected))?;
         let scheme = member.tags.bytes(tags::SCHEME).unwrap_or_default();
-        let scheme = tags::scheme(scheme).map_err(|error| reject(&error, said))?;
+        let scheme = tags::scheme(scheme).map_err(|error| reject(&error, collected))?;
         if let IpAddr::V6(address) = address
             && address.is_unicast_link_local()
         {
@@ -320,10 +320,10 @@ impl Gathering<'_> {
                 "{address} is valid on one link only, and the agent does not name the link; the \
                  node may be unreachable"
             );
-            said.address(member, "link_local_address", &message);
+            collected.address(member, "link_local_address", &message);
         }
         let socket = SocketAddr::new(address, port);
-        Ok(instance_of(member, socket, scheme, said))
+        Ok(instance_of(member, socket, scheme, collected))
     }
 }
 
@@ -355,12 +355,12 @@ fn instance_of(
     member: &Member,
     socket: SocketAddr,
     scheme: tags::Scheme,
-    said: &mut Said,
+    collected: &mut CollectedProblems,
 ) -> ServiceInstance {
     let value = |key: &str| member.tags.bytes(key).unwrap_or_default();
     let mut used = |result: Result<Option<String>, tags::TagError>, instead: &str| {
         result.unwrap_or_else(|error| {
-            said.value(member, &error, instead);
+            collected.value(member, &error, instead);
             None
         })
     };
@@ -373,7 +373,7 @@ fn instance_of(
     let health_path = used(health_path, "the default is used");
     let (weight, error) = tags::lenient_weight(value(tags::WEIGHT));
     if let Some(error) = error {
-        said.value(member, &error, &format!("{weight} is used"));
+        collected.value(member, &error, &format!("{weight} is used"));
     }
     ServiceInstance {
         key: key.unwrap_or_else(|| socket.to_string()),

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use proxy_model::matching::{HostPattern, PathTemplate, RouteMatcher, RouteMatcherParts};
 
+use super::collected_problems::CollectedProblems;
 use super::keys::Entry;
-use super::said::Said;
 use super::shown::shown;
 use super::{RouteHint, tags};
 
@@ -13,13 +13,13 @@ use super::{RouteHint, tags};
 ///
 /// Instances with another hint stay destinations. A change of a hint reaches one node after the other, and
 /// the service must be reachable all the time.
-pub(super) fn of(entries: &[Entry<'_>], said: &mut Said) -> RouteHint {
+pub(super) fn of(entries: &[Entry<'_>], collected: &mut CollectedProblems) -> RouteHint {
     let host = |entry: &Entry<'_>| entry.instance.host.clone();
-    if let Some(host) = first(entries, host, tags::HOST, same_hosts, said) {
+    if let Some(host) = first(entries, host, tags::HOST, same_hosts, collected) {
         return RouteHint::Host(host);
     }
     let path = |entry: &Entry<'_>| entry.instance.route_path.clone();
-    match first(entries, path, tags::ROUTE_PATH, same_paths, said) {
+    match first(entries, path, tags::ROUTE_PATH, same_paths, collected) {
         Some(path) => RouteHint::Path(path),
         None => RouteHint::None,
     }
@@ -30,7 +30,7 @@ fn first(
     hint: impl Fn(&Entry<'_>) -> Option<String>,
     tag: &'static str,
     are_same: fn(&str, &str) -> bool,
-    said: &mut Said,
+    collected: &mut CollectedProblems,
 ) -> Option<String> {
     let mut hints = entries
         .iter()
@@ -49,7 +49,7 @@ fn first(
                 shown(used.as_bytes()),
                 shown(decides.name.as_bytes()),
             );
-            said.tag(member, tag, "conflicting_hints", &message);
+            collected.tag(member, tag, "conflicting_hints", &message);
         }
         seen.insert(other);
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use proxy_model::DestinationId;
 
-use super::said::Said;
+use super::collected_problems::CollectedProblems;
 use super::shown::shown;
 use super::{ServiceInstance, tags};
 use crate::member::Member;
@@ -27,7 +27,7 @@ impl Entry<'_> {
 /// has it.
 pub(super) fn without_same_address<'m>(
     entries: Vec<Entry<'m>>,
-    said: &mut Said,
+    collected: &mut CollectedProblems,
 ) -> (Vec<Entry<'m>>, Vec<(&'m Member, &'m Member)>) {
     let mut sorted = entries;
     sorted.sort_by_key(Entry::socket);
@@ -44,7 +44,7 @@ pub(super) fn without_same_address<'m>(
             entry.socket(),
             shown(last.member.name.as_bytes()),
         );
-        said.address(entry.member, "duplicate_address", &message);
+        collected.address(entry.member, "duplicate_address", &message);
         doubles.push((entry.member, last.member));
     }
     (kept, doubles)
@@ -52,7 +52,7 @@ pub(super) fn without_same_address<'m>(
 
 /// Makes the keys unique, ignoring case as in all ids. The first entry keeps its key, and the others get
 /// their address added.
-pub(super) fn make_unique(entries: &mut [Entry<'_>], said: &mut Said) {
+pub(super) fn make_unique(entries: &mut [Entry<'_>], collected: &mut CollectedProblems) {
     let mut taken: HashMap<DestinationId, usize> = HashMap::with_capacity(entries.len());
     let mut doubles = Vec::new();
     for (position, entry) in entries.iter().enumerate() {
@@ -77,7 +77,7 @@ pub(super) fn make_unique(entries: &mut [Entry<'_>], said: &mut Said) {
             shown(instance.key.as_bytes()),
             shown(key.as_bytes()),
         );
-        said.tag(member, tags::INSTANCE, "duplicate_instance", &message);
+        collected.tag(member, tags::INSTANCE, "duplicate_instance", &message);
         taken.insert(DestinationId::from(key.as_str()), position);
         instance.key = key;
     }

@@ -21,11 +21,11 @@
 //! `host` and `route-path` belong to the service: if instances disagree, the one whose key comes first
 //! decides, and all stay destinations.
 
+mod collected_problems;
 mod gathering;
 mod hints;
 mod keys;
 mod options;
-mod said;
 pub(crate) mod shown;
 pub(crate) mod tags;
 #[cfg(test)]

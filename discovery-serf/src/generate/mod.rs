@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use discovery_core::{DiscoveredService, Discovery};
 use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch};
-use proxy_model::{ClusterId, Problem, Problems, RouteId};
+use proxy_model::{ClusterId, Problem, Problems, RouteId, Severity};
 
 use self::cluster::ClusterPlan;
 pub use self::options::{GenerateOptions, HealthOptions, WeightStrategy};
@@ -36,7 +36,8 @@ const CATCH_ALL: &str = "/{**catch-all}";
 /// Returns the configuration of a catalog: one service for each of its services.
 ///
 /// A pure function: equal catalogs give equal results. No tag of a member can make a service's
-/// configuration invalid: its problems are reported as warnings.
+/// configuration invalid: its problems are reported as warnings. A service of which nothing can be served is
+/// quarantined, and its problems are errors.
 pub fn discovery_of(catalog: &ServiceCatalog, options: &GenerateOptions) -> Discovery {
     let plan = ClusterPlan::new(options);
     let mut problems = options.check();
@@ -80,9 +81,13 @@ pub fn discovery_of(catalog: &ServiceCatalog, options: &GenerateOptions) -> Disc
         services.push(legacy(service, &plan));
     }
     for (name, said) in &catalog.unusable {
-        let mut service = DiscoveredService::not_enabled(Arc::clone(name));
-        service.problems = said.clone();
-        services.push(service);
+        // It asks to be served and nothing of it is, so the operator has to see it.
+        let errors = said.iter().cloned().map(|mut problem| {
+            problem.severity = Severity::Error;
+            problem
+        });
+        let nothing = DiscoveredService::configured(Arc::clone(name), ProxyConfig::default());
+        services.push(nothing.with_rejected(errors.collect()));
     }
     services.sort_by(|a, b| a.name.cmp(&b.name));
     let mut discovery = Discovery::new(services);

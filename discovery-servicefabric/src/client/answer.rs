@@ -43,7 +43,7 @@ fn text_or_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Str
 }
 
 /// Classifies a response as a success or an error.
-pub(super) fn judge(
+pub(super) fn check_response(
     call: &Call,
     secure: bool,
     token: Option<&BearerToken>,

@@ -116,7 +116,19 @@ impl ClusterCalls for Client {
             (false, true) => Some("TypeName"),
             (false, false) => None,
         };
-        self.shared.whole_list(call, lacks).await
+        let services = self.shared.whole_list(call.clone(), lacks).await?;
+        // A list of another application would count as the removal of all services.
+        let foreign = services
+            .iter()
+            .find(|service| !is_of(&service.name, application_id));
+        match foreign {
+            None => Ok(services),
+            Some(service) => {
+                let name = discovery_core::text::shortened(&service.name, 100);
+                let message = format!("the list has `{name}`, which is of another application");
+                Err(call.error(CallErrorKind::Malformed, message))
+            }
+        }
     }
 
     async fn partitions(&self, service_id: &str) -> Result<Vec<Partition>, CallError> {
@@ -209,5 +221,43 @@ impl ClusterCalls for Client {
         immediate: bool,
     ) -> Result<(), CallError> {
         self.shared.report(entity, health, immediate).await
+    }
+}
+
+/// Returns true if a service may belong to an application. In ids, `~` stands for `/`.
+fn is_of(service: &str, application_id: &str) -> bool {
+    let plain = |text: &str| text.replace('~', "/").to_ascii_lowercase();
+    let service = plain(service);
+    // Names in another form reveal nothing.
+    service.strip_prefix("fabric:/").is_none_or(|path| {
+        let rest = path.strip_prefix(&*plain(application_id));
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of;
+
+    #[test]
+    fn services_are_told_from_those_of_other_applications() {
+        for (service, application, expected) in [
+            ("fabric:/Shop/Web", "Shop", true),
+            ("fabric:/shop/Web", "Shop", true),
+            ("fabric:/Shop/Parts/Web", "Shop", true),
+            ("fabric:/Shop/Parts/Web", "Shop~Parts", true),
+            ("fabric:/my~app/Web", "my~app", true),
+            ("fabric:/System/ClusterManagerService", "System", true),
+            ("fabric:/Oth/A", "Shop", false),
+            ("fabric:/Shopping/A", "Shop", false),
+            ("fabric:/Shop", "Shop", false),
+            ("Shop/Web", "Shop", true),
+        ] {
+            assert_eq!(
+                is_of(service, application),
+                expected,
+                "{service} {application}"
+            );
+        }
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Shared;
 use super::TransportErrorKind;
-use super::answer::{GatewayResponse, decode, judge};
+use super::answer::{GatewayResponse, check_response, decode};
 use super::endpoint::GatewayEndpoint;
 use super::hint;
 use super::request::Call;
@@ -92,7 +92,7 @@ impl Shared {
             let elsewhere = match step {
                 Step::GiveUp => return Err((failure.error, token)),
                 Step::Elsewhere => true,
-                Step::Again { elsewhere, .. } => elsewhere,
+                Step::Retry { elsewhere, .. } => elsewhere,
             };
             if elsewhere {
                 // Other calls need not detect the failure themselves. A response tells nothing about
@@ -104,7 +104,7 @@ impl Shared {
                 }
                 place = self.endpoints.after(place);
             }
-            if let Step::Again { wait, .. } = step {
+            if let Step::Retry { wait, .. } = step {
                 if Instant::now() + wait >= deadline {
                     return Err((failure.error, token));
                 }
@@ -170,7 +170,7 @@ impl Shared {
                 transport: Some(TransportErrorKind::TooLarge),
             });
         }
-        judge(call, endpoint.is_secure(), token, response).map_err(|error| Failure {
+        check_response(call, endpoint.is_secure(), token, response).map_err(|error| Failure {
             error,
             transport: None,
         })

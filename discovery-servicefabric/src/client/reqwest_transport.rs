@@ -93,7 +93,7 @@ impl ReqwestTransport {
         let trust = if secure {
             options.trust
         } else {
-            ServerTrust::nobody()
+            ServerTrust::no_server()
         };
         let tls = client_config(&trust, options.identity.as_ref())
             .map_err(|error| failed(Box::new(error)))?;

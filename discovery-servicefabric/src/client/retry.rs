@@ -23,7 +23,7 @@ pub(super) enum Step {
     /// Retry at the next gateway at once.
     Elsewhere,
     /// Retry after this time, at the next gateway if `elsewhere`.
-    Again { wait: Duration, elsewhere: bool },
+    Retry { wait: Duration, elsewhere: bool },
     /// No retry.
     GiveUp,
 }
@@ -78,16 +78,16 @@ impl Attempts {
             };
             self.answers_left = left;
         }
-        let again = match verdict.again {
-            Again::Never => false,
-            Again::Once => !std::mem::replace(&mut self.failed_once, true),
-            Again::Often => true,
+        let again = match verdict.limit {
+            RetryLimit::Never => false,
+            RetryLimit::Once => !std::mem::replace(&mut self.failed_once, true),
+            RetryLimit::Often => true,
         };
         if verdict.elsewhere && self.others > 0 {
             self.others -= 1;
             return match verdict.may_pass {
                 // The wait that another gateway requested does not apply to this one.
-                true => Step::Again {
+                true => Step::Retry {
                     wait: self.wait(random),
                     elsewhere: true,
                 },
@@ -101,7 +101,7 @@ impl Attempts {
         self.others = self.gateways - 1;
         let wait = self.wait(random);
         let asked = failure.error.retry_after();
-        Step::Again {
+        Step::Retry {
             wait: asked.map_or(wait, |asked| asked.max(wait)),
             elsewhere: verdict.elsewhere,
         }
@@ -121,10 +121,10 @@ struct RetryRules {
     /// True if the response was an error that may pass. The next attempt, at any gateway, is then made only
     /// after a wait.
     may_pass: bool,
-    again: Again,
+    limit: RetryLimit,
 }
 
-enum Again {
+enum RetryLimit {
     Never,
     Once,
     Often,
@@ -140,40 +140,40 @@ impl RetryRules {
 
     fn of_transport(kind: TransportErrorKind) -> Self {
         use TransportErrorKind::{CertificateRejected, Connect, NotTls, Tls, TooLarge, Untrusted};
-        let (never_sent, elsewhere, again) = match kind {
-            Connect | Tls => (true, true, Again::Often),
+        let (never_sent, elsewhere, limit) = match kind {
+            Connect | Tls => (true, true, RetryLimit::Often),
             // Asking the same gateway again does not change what it is.
-            Untrusted | NotTls => (true, true, Again::Never),
+            Untrusted | NotTls => (true, true, RetryLimit::Never),
             // Another node may be configured otherwise.
-            CertificateRejected => (false, true, Again::Never),
-            TooLarge => (false, false, Again::Never),
+            CertificateRejected => (false, true, RetryLimit::Never),
+            TooLarge => (false, false, RetryLimit::Never),
             // Interrupted or timed out: the request may have been carried out.
-            _ => (false, true, Again::Often),
+            _ => (false, true, RetryLimit::Often),
         };
         Self {
             never_sent,
             elsewhere,
             may_pass: false,
-            again,
+            limit,
         }
     }
 
     /// Returns the verdict on an error response. All gateways return the same, unless one of them or its
     /// node has a fault.
     fn of_answer(error: &CallError) -> Self {
-        let (elsewhere, may_pass, again) = match error.kind() {
-            CallErrorKind::Unreachable => (true, false, Again::Often),
-            CallErrorKind::TimedOut | CallErrorKind::Busy => (true, true, Again::Often),
-            CallErrorKind::Failed => (true, true, Again::Once),
+        let (elsewhere, may_pass, limit) = match error.kind() {
+            CallErrorKind::Unreachable => (true, false, RetryLimit::Often),
+            CallErrorKind::TimedOut | CallErrorKind::Busy => (true, true, RetryLimit::Often),
+            CallErrorKind::Failed => (true, true, RetryLimit::Once),
             // It lets us not in, or is something else than a gateway.
-            CallErrorKind::Denied | CallErrorKind::Malformed => (true, false, Again::Never),
-            CallErrorKind::Gone | CallErrorKind::Rejected => (false, false, Again::Never),
+            CallErrorKind::Denied | CallErrorKind::Malformed => (true, false, RetryLimit::Never),
+            CallErrorKind::Gone | CallErrorKind::Rejected => (false, false, RetryLimit::Never),
         };
         Self {
             never_sent: false,
             elsewhere,
             may_pass,
-            again,
+            limit,
         }
     }
 }

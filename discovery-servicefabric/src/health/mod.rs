@@ -6,12 +6,12 @@
 //! or while the data that serves is old. The state is never `Error`: that would not undo the upgrade that
 //! caused it, and would block the one that corrects it. Reports expire if they are not renewed.
 
-mod pace;
+mod cycle_times;
+mod report_record;
 mod reporter;
 mod reports;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use std::collections::HashMap;
 use std::sync::Arc;

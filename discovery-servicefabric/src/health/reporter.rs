@@ -12,8 +12,8 @@ use proxy_model::Problem;
 use tokio::time::{Instant, timeout_at};
 
 use super::HealthReport;
-use super::pace::Pace;
-use super::told::{LONGEST_PAUSE, Reason, Told};
+use super::cycle_times::CycleTimes;
+use super::report_record::{LONGEST_PAUSE, Reason, ReportRecord};
 use crate::calls::{CallError, CallErrorKind, ClusterCalls, HealthEntity};
 use crate::model::HealthState;
 use crate::options::ServiceFabricOptions;
@@ -46,8 +46,8 @@ pub(crate) struct Reporter {
 #[derive(Debug)]
 struct ReporterState {
     /// The entities of the last cycle, and of no other.
-    told: HashMap<HealthEntity, Told>,
-    pace: Pace,
+    told: HashMap<HealthEntity, ReportRecord>,
+    pace: CycleTimes,
     /// Number of consecutive reports that no gateway accepted.
     unanswered: usize,
     denied_until: Option<Instant>,
@@ -78,7 +78,7 @@ impl Reporter {
             at_once,
             state: Mutex::new(ReporterState {
                 told: HashMap::new(),
-                pace: Pace::new(period, at_once),
+                pace: CycleTimes::new(period, at_once),
                 unanswered: 0,
                 denied_until: None,
                 denied: None,

@@ -274,6 +274,11 @@ fn usable(address: &str, schemes: Schemes) -> Result<String, Rejection> {
     if host.is_empty() || host.starts_with('/') || url.host_str().is_none_or(str::is_empty) {
         return Err(Rejection::NotUrl);
     }
+    if matches!(url.host_str(), Some("+" | "*" | "0.0.0.0" | "[::]")) {
+        return unsuitable(
+            "of all addresses of its node; it has to be published with the address of the node",
+        );
+    }
     if !url.username().is_empty() || url.password().is_some() {
         return unsuitable("with a user name or password");
     }

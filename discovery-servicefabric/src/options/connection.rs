@@ -54,7 +54,7 @@ pub enum ServerCheck {
         issuers: Vec<String>,
     },
     /// Any server, for trials only.
-    Anybody,
+    AnyServer,
 }
 
 impl Default for ConnectionOptions {
@@ -141,7 +141,7 @@ impl ServerCheck {
                 }
                 trust
             }
-            Self::Anybody => ServerTrust::no_verify(),
+            Self::AnyServer => ServerTrust::no_verify(),
         })
     }
 }

@@ -158,7 +158,7 @@ impl Topology {
         let hurrying: std::collections::HashSet<&str> = memory
             .services
             .values()
-            .filter(|known| known.hurries())
+            .filter(|known| known.polls_fast())
             .map(|known| &*known.application.name)
             .collect();
         let mut work = Vec::new();

@@ -136,7 +136,7 @@ pub(crate) struct Read {
     /// The results of the naming service, by partition.
     pub(crate) resolved: BTreeMap<String, Resolved>,
     /// The reason why it is likely to change soon. `None` if it is not.
-    pub(crate) unsettled: Option<Unsettled>,
+    pub(crate) pending_read: Option<PendingRead>,
     /// The old responses that the state is based on.
     pub(crate) stale: Option<StaleAnswer>,
     /// Partitions that could not be read, by id, and the reasons.
@@ -153,7 +153,7 @@ impl Read {
 
 /// The reason why a service is likely to change soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unsettled {
+pub(crate) struct PendingRead {
     pub(crate) why: &'static str,
     /// Number of reads since then without a change.
     pub(crate) unchanged: u32,

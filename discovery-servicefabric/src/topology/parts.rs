@@ -54,7 +54,7 @@ pub(super) struct NoneRead {
     /// The partitions that could not be read, by id. Those that hang take no time of the next attempt.
     pub(super) unread: BTreeMap<String, Failed>,
     /// True if partitions had little or no time, because others hang. The next attempt may read them.
-    pub(super) is_hurried: bool,
+    pub(super) lacked_time: bool,
 }
 
 impl From<Problem> for NoneRead {
@@ -62,7 +62,7 @@ impl From<Problem> for NoneRead {
         Self {
             problem,
             unread: BTreeMap::new(),
-            is_hurried: false,
+            lacked_time: false,
         }
     }
 }
@@ -187,7 +187,7 @@ impl Topology {
         };
         let unread = |problem: Problem| {
             let mut failed = match problem.code == TIMED_OUT && patience < PATIENCE {
-                true => cycle.hurried(before, problem),
+                true => cycle.without_time(before, problem),
                 false => cycle.failed(before, problem),
             };
             if before.is_none() {
@@ -199,7 +199,7 @@ impl Topology {
             let message = format!("the partition {id} was not read: others took too long");
             let failed = before.cloned();
             let failed = failed.unwrap_or_else(|| unread(Problem::error("", "not_read", message)));
-            return Ok(Some(Part::hurried(failed, partition)));
+            return Ok(Some(Part::without_time(failed, partition)));
         }
         let what = format!("the replicas of the partition {id}");
         let replicas = match self.within(patience, observed.replicas(id)).await {
@@ -219,7 +219,7 @@ impl Topology {
                 }
                 let failed = unread(problem);
                 return Ok(Some(match timed_out && patience < PATIENCE {
-                    true => Part::hurried(failed, partition),
+                    true => Part::without_time(failed, partition),
                     false => Part::unread(failed, partition),
                 }));
             }
@@ -234,7 +234,7 @@ impl Topology {
             resolved: None,
             unresolved: None,
             unread: None,
-            is_hurried: false,
+            lacked_time: false,
         };
         if self.options.endpoint_source == EndpointSource::ReplicasAndResolve {
             let before = service.read.as_deref();
@@ -350,7 +350,7 @@ fn nothing_read(read: &[Part]) -> Option<NoneRead> {
     Some(NoneRead {
         problem,
         unread: unread.collect(),
-        is_hurried: read.iter().any(|part| part.is_hurried),
+        lacked_time: read.iter().any(|part| part.lacked_time),
     })
 }
 
@@ -362,7 +362,7 @@ struct Part {
     unresolved: Option<StaleAnswer>,
     unread: Option<Failed>,
     /// True if it had little or no time, because others hang.
-    is_hurried: bool,
+    lacked_time: bool,
 }
 
 impl Part {
@@ -374,14 +374,14 @@ impl Part {
             resolved: None,
             unresolved: None,
             unread: Some(failed),
-            is_hurried: false,
+            lacked_time: false,
         }
     }
 
     /// Creates the part of a partition that had little or no time to be read.
-    fn hurried(failed: Failed, partition: Partition) -> Self {
+    fn without_time(failed: Failed, partition: Partition) -> Self {
         Self {
-            is_hurried: true,
+            lacked_time: true,
             ..Self::unread(failed, partition)
         }
     }

@@ -83,8 +83,8 @@ impl Topology {
         };
         if let Err(none) = self.fill(cycle, &mut service, before, probe).await {
             let before = before.and_then(|before| before.failed.as_ref());
-            service.failed = Some(match none.is_hurried {
-                true => cycle.hurried(before, none.problem),
+            service.failed = Some(match none.lacked_time {
+                true => cycle.without_time(before, none.problem),
                 false => cycle.failed(before, none.problem),
             });
             if !none.unread.is_empty() {
@@ -192,7 +192,7 @@ fn kept(
     }
     if before.failed.is_some() {
         // What has failed for a while is not worth the hurry of others.
-        let is_wanted = before.hurries() || cycle.unreachable.contains(&before.name);
+        let is_wanted = before.polls_fast() || cycle.unreachable.contains(&before.name);
         return (!cycle.is_whole && !is_wanted).then(|| Arc::clone(before));
     }
     if before.stale().is_some() && cycle.is_whole {
@@ -237,14 +237,14 @@ fn finished(
 ) -> Read {
     let read = service.read.as_deref();
     let is_new = before.is_none() && cycle.before.is_some();
-    let mut unsettled = settling::unsettled(
+    let mut pending_read = settling::pending_read(
         &service.info,
         &parts.partitions,
         &parts.statuses,
         read,
         is_new,
     );
-    if unsettled.is_none() {
+    if pending_read.is_none() {
         let is_draining = parts.resolved.values().any(|of| !of.drained.is_empty());
         let is_unread = parts.unread.values().any(|of| of.retry_at.is_none());
         let why = match (parts.stale.is_some() || is_unread, is_draining) {
@@ -252,7 +252,7 @@ fn finished(
             (false, true) => Some("an instance is about to close"),
             (false, false) => None,
         };
-        unsettled = why.map(|why| settling::counted(why, read, false));
+        pending_read = why.map(|why| settling::counted(why, read, false));
     }
     let baseline = probe.and_then(|probe| probe.baseline(&service.name));
     // Between complete cycles there is no probe; the earlier result still counts.
@@ -267,7 +267,7 @@ fn finished(
             .fold(cycle.refresh_at(&service.name), Instant::min),
         baseline: if cycle.is_whole { baseline } else { kept },
         resolved: parts.resolved,
-        unsettled,
+        pending_read,
         stale: parts.stale,
         unread: parts.unread,
     }

@@ -8,7 +8,7 @@ use proxy_model::Problem;
 use tokio::time::Instant;
 
 use super::listing::TIMED_OUT;
-use super::memory::{Failed, KnownService, Memory, Read, Unsettled};
+use super::memory::{Failed, KnownService, Memory, PendingRead, Read};
 use super::probe::Probe;
 use crate::cache::StaleAnswer;
 use crate::calls::CallError;
@@ -19,7 +19,7 @@ use crate::service::PartitionDescription;
 
 /// Number of fast refreshes of an entity that stays unchanged or keeps failing. A replica may be faulty for
 /// half an hour.
-const MOST_HURRIES: u32 = 6;
+const MOST_FAST_POLLS: u32 = 6;
 
 /// The work of a cycle for a known service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +60,8 @@ impl Cycle<'_> {
         if self.unreachable.contains(&known.name) || !is_same(&known.info, info) {
             return Plan::Read;
         }
-        if let Some(unsettled) = read.unsettled {
-            return if self.is_whole || unsettled.hurries() {
+        if let Some(pending_read) = read.pending_read {
+            return if self.is_whole || pending_read.polls_fast() {
                 Plan::Read
             } else {
                 Plan::Keep
@@ -109,7 +109,7 @@ impl Cycle<'_> {
 
     /// Returns a failure that follows `before`, of an entity that had little time since another one was too slow.
     /// It is skipped until the next complete cycle, and does not count as slow.
-    pub(super) fn hurried(&self, before: Option<&Failed>, problem: Problem) -> Failed {
+    pub(super) fn without_time(&self, before: Option<&Failed>, problem: Problem) -> Failed {
         let mut failed = Failed::after(before, problem);
         failed.slow_in_a_row = before.map_or(0, |before| before.slow_in_a_row);
         failed.retry_at = Some(self.retry_at(failed.slow_in_a_row));
@@ -135,21 +135,21 @@ impl Cycle<'_> {
     }
 }
 
-impl Unsettled {
+impl PendingRead {
     /// Returns true if the next read should be a fast refresh.
-    pub(super) fn hurries(self) -> bool {
-        self.unchanged < MOST_HURRIES
+    pub(super) fn polls_fast(self) -> bool {
+        self.unchanged < MOST_FAST_POLLS
     }
 }
 
 /// Returns the reason why a service is likely to change soon.
-pub(super) fn unsettled(
+pub(super) fn pending_read(
     info: &Service,
     partitions: &[PartitionDescription],
     statuses: &[PartitionStatus],
     before: Option<&Read>,
     is_new: bool,
-) -> Option<Unsettled> {
+) -> Option<PendingRead> {
     let changed =
         before.is_some_and(|before| !is_alike(&before.description.partitions, partitions));
     let is_ready = |status: &PartitionStatus| {
@@ -176,13 +176,13 @@ pub(super) fn unsettled(
 }
 
 /// Returns the pending state of a service that was read as well as possible and will be read again soon.
-pub(super) fn counted(why: &'static str, before: Option<&Read>, is_fresh: bool) -> Unsettled {
-    let before = before.and_then(|before| before.unsettled);
+pub(super) fn counted(why: &'static str, before: Option<&Read>, is_fresh: bool) -> PendingRead {
+    let before = before.and_then(|before| before.pending_read);
     let unchanged = match before {
         Some(before) if !is_fresh => before.unchanged.saturating_add(1),
         _ => 0,
     };
-    Unsettled { why, unchanged }
+    PendingRead { why, unchanged }
 }
 
 /// The start of the next cycle, if it is earlier than the interval.
@@ -193,7 +193,7 @@ pub(super) fn wake(
 ) -> Option<Instant> {
     let period = options.discovery_period;
     let listing = memory.listed_at.map(|at| at + period);
-    if memory.hurries() {
+    if memory.polls_fast() {
         let soon = now + options.fast_period;
         // A cycle that takes longer than the period must not be followed by the next one at once.
         let listing = listing.filter(|listing| *listing > now);
@@ -204,20 +204,20 @@ pub(super) fn wake(
 
 impl Memory {
     /// Returns true if an entity is likely to change soon.
-    fn hurries(&self) -> bool {
+    fn polls_fast(&self) -> bool {
         let failing = self.lists.values().filter_map(|list| list.failed.as_ref());
         let mut failing = failing.map(|failed| failed.in_a_row);
-        failing.any(|in_a_row| in_a_row <= MOST_HURRIES)
-            || self.services.values().any(|service| service.hurries())
+        failing.any(|in_a_row| in_a_row <= MOST_FAST_POLLS)
+            || self.services.values().any(|service| service.polls_fast())
     }
 }
 
 impl KnownService {
     /// Returns true if the service is likely to change soon.
-    pub(super) fn hurries(&self) -> bool {
+    pub(super) fn polls_fast(&self) -> bool {
         match (&self.failed, &self.read) {
-            (Some(failed), _) => failed.retry_at.is_none() && failed.in_a_row <= MOST_HURRIES,
-            (None, Some(read)) => read.unsettled.is_some_and(Unsettled::hurries),
+            (Some(failed), _) => failed.retry_at.is_none() && failed.in_a_row <= MOST_FAST_POLLS,
+            (None, Some(read)) => read.pending_read.is_some_and(PendingRead::polls_fast),
             (None, None) => false,
         }
     }

@@ -149,9 +149,10 @@ fn guard(domain: &str) -> Option<(Specificity, RouteHeader)> {
         _ => (Specificity::Exact, HeaderMatchMode::ExactHeader, domain),
     };
     // Others are in no host, and would not be found in what the model takes for a list.
-    let is_said = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b',' | b'*');
-    let is_sayable = !value.is_empty() && value.len() <= LONGEST_NAME && value.bytes().all(is_said);
-    is_sayable.then(|| {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b',' | b'*');
+    let is_writable =
+        !value.is_empty() && value.len() <= LONGEST_NAME && value.bytes().all(is_plain);
+    is_writable.then(|| {
         let header = RouteHeader {
             name: "Host".to_owned(),
             values: Some(vec![value.to_owned()]),

@@ -16,7 +16,7 @@ use proxy_model::Problems;
 use super::Reading;
 use super::access::{self, Extension, Place, closes, fields_close};
 
-const MANAGER: &str = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
+pub(super) const MANAGER: &str = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
 const DOWNSTREAM_TLS: &str =
     "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext";
 const ROUTER: &str = "envoy.filters.http.router";

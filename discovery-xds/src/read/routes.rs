@@ -18,12 +18,15 @@ use super::{Reading, access};
 pub struct ReadRoutes {
     /// The routes, by ids that are unique in the configuration. Unsupported routes have no cluster, and
     /// therefore respond with 503.
-    /// 503.
     pub routes: IndexMap<RouteId, RouteConfig>,
     /// The place of those that carry one: of two that are equal in precedence the first serves.
     pub(super) positions: HashMap<RouteId, u64>,
     /// The last form of each virtual host in which every condition was supported, by name.
     pub(super) good: Arc<HashMap<String, HostRoutes>>,
+    /// Names of the virtual hosts that keep their previous routes.
+    pub(super) kept: BTreeSet<String>,
+    /// True if they are those of the previous configuration as a whole.
+    pub(crate) is_earlier: bool,
 }
 
 /// The routes of a virtual host, with their names.
@@ -68,7 +71,13 @@ pub fn read_routes_after(
     let is_closed = reading.rejections() > errors;
     match before {
         _ if !is_rejected => {}
-        Some(before) if is_closed => return Ok((before.closed(), reading.problems)),
+        Some(before) if is_closed => {
+            let closed = ReadRoutes {
+                is_earlier: true,
+                ..before.closed()
+            };
+            return Ok((closed, reading.problems));
+        }
         _ => return Err(reading.problems),
     }
     reading.ignore_if(

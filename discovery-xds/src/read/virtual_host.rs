@@ -128,7 +128,10 @@ impl<'e> VirtualHosts<'e> {
         let conditions = self.conditions - conditions;
         let is_only_conditions = reading.rejections() - rejections == conditions;
         let chosen = match self.before.get(&host.name) {
-            Some(good) if conditions > 0 && is_only_conditions => Arc::clone(good),
+            Some(good) if conditions > 0 && is_only_conditions => {
+                self.found.kept.insert(host.name.clone());
+                Arc::clone(good)
+            }
             _ => read,
         };
         if is_only_conditions && (conditions == 0 || self.before.contains_key(&host.name)) {

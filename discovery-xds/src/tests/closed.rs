@@ -25,7 +25,7 @@ fn options() -> XdsOptions {
 }
 
 /// The same listener for some clients.
-fn guarded((kind, name, resource): Resource) -> Resource {
+pub(super) fn guarded((kind, name, resource): Resource) -> Resource {
     let mut guarded = Listener::decode(&*resource.value).unwrap();
     guarded.filter_chains = (guarded.filter_chains.into_iter())
         .map(|chain| FilterChain {
@@ -40,7 +40,7 @@ fn guarded((kind, name, resource): Resource) -> Resource {
 }
 
 /// Returns true if all routes respond with 503. Checks that this is reported to the operator.
-fn is_closed(state: &ProviderState) -> bool {
+pub(super) fn is_closed(state: &ProviderState) -> bool {
     let is_closed = state.config.as_ref().is_some_and(|config| {
         let mut routes = config.routes.values();
         !config.routes.is_empty() && routes.all(|route| route.cluster_id.is_none())

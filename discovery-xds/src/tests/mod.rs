@@ -6,6 +6,8 @@ mod full;
 mod inline;
 mod loss;
 mod missing;
+mod restart;
+mod restart_law;
 mod script;
 mod tls;
 mod written;

@@ -154,8 +154,8 @@ fn why_not(other: &Considered) -> String {
         return other.rejected.clone();
     }
     let misses = other.misses.iter().map(|miss| match &miss.came {
-        Some(came) => format!("{} wants {}, came {came}", miss.criterion, miss.wanted),
-        None => format!("{} wants {}, came nothing", miss.criterion, miss.wanted),
+        Some(came) => format!("{} is {came}, expected {}", miss.criterion, miss.wanted),
+        None => format!("{} is missing, expected {}", miss.criterion, miss.wanted),
     });
     misses.collect::<Vec<_>>().join("; ")
 }

@@ -14,6 +14,8 @@ pub(crate) struct Telemetry {
     pub(crate) log_format: LogFormat,
     /// The access log. `None`: none.
     pub(crate) access_log: Option<AccessLog>,
+    /// The limit of requests a second of which the admin page shows the latest. `None`: none are kept.
+    pub(crate) live_requests: Option<u32>,
 }
 
 /// The format of log lines.
@@ -41,6 +43,9 @@ pub(crate) enum LineFormat {
     Template(AccessLogTemplate),
 }
 
+/// The default limit of requests a second that are kept for the admin page.
+const PER_SECOND: u32 = 10;
+
 const FORMATS: [(&str, LogFormat); 2] = [("text", LogFormat::Text), ("json", LogFormat::Json)];
 
 pub(super) fn read(telemetry: &mut ObjectReader<'_, '_>) -> Telemetry {
@@ -56,6 +61,13 @@ pub(super) fn read(telemetry: &mut ObjectReader<'_, '_>) -> Telemetry {
                     file: log.text("File").map(PathBuf::from),
                 };
                 enabled.then_some(access_log)
+            })
+            .flatten(),
+        live_requests: telemetry
+            .object("LiveRequests", |live| {
+                let enabled = live.boolean("Enabled").unwrap_or(true);
+                let per_second = live.integer("PerSecond", 1..=1000).unwrap_or(PER_SECOND);
+                enabled.then_some(per_second)
             })
             .flatten(),
     }

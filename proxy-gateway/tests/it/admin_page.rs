@@ -54,6 +54,7 @@ fn config(files: &PemFiles, alive: &str, dead: &str) -> String {
             }] } },
         },
         "Admin": { "Address": "127.0.0.1:0" },
+        "Telemetry": { "LiveRequests": {} },
         "ReverseProxy": { "Routes": routes, "Clusters": clusters },
     })
     .to_string()

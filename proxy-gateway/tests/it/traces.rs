@@ -85,3 +85,49 @@ async fn a_variable_that_cannot_be_used_is_named_by_check_and_run() {
         );
     }
 }
+
+/// The metrics of the admin page are sent at the end, although the interval is a minute.
+#[tokio::test]
+async fn the_program_exports_metrics_and_sends_the_last_at_its_end() {
+    let (sender, mut messages) = mpsc::unbounded_channel();
+    let collector = Origin::start(move |request: http::Request<_>| {
+        let sender = sender.clone();
+        async move {
+            let (head, body) = request.into_parts();
+            let body = http_body_util::BodyExt::collect(body).await.unwrap();
+            let _ = sender.send((head.uri.path().to_owned(), body.to_bytes()));
+            Response::new(body::empty())
+        }
+    });
+    let origin = Origin::echo();
+    let file = ConfigFile::new(&config(&origin));
+    let mut command = command(&["run", "--config", &file.argument()]);
+    command.env(
+        "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+        format!("{}v1/metrics", collector.url()),
+    );
+    let mut program = peers::spawn(command);
+    program
+        .wait_for_output("a second Ctrl-C stops at once")
+        .await;
+    let web = address_after(&program.output(), "listening on http://");
+    let mut client = Connection::http1(web).await.unwrap();
+    assert_eq!(client.get("/").await.unwrap().status, 200);
+    drop(client);
+    program.terminate();
+    assert!(program.wait().await.success());
+    let (path, message) = messages.recv().await.unwrap();
+    assert_eq!(path, "/v1/metrics");
+    let has = |text: &str| {
+        message
+            .windows(text.len())
+            .any(|part| part == text.as_bytes())
+    };
+    for name in [
+        "http.server.request.duration",
+        "proxy_server_requests",
+        "proxy_added_duration",
+    ] {
+        assert!(has(name), "{name}");
+    }
+}

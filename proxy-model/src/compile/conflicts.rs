@@ -69,6 +69,33 @@ pub(super) fn warn(routes: &[Route], problems: &mut Problems) {
     }
 }
 
+/// Returns the routes that take requests of others because of a lower `Order` alone: pairs of the one that
+/// takes them and the one that loses them. Both have equal criteria and a host in common.
+pub(crate) fn overrides(routes: &[Route]) -> Vec<(usize, usize)> {
+    let mut seen: HashMap<String, Vec<usize>> = HashMap::new();
+    for (position, route) in routes.iter().enumerate() {
+        let alike = seen.entry(route.matcher().signature_but_hosts());
+        alike.or_default().push(position);
+    }
+    let mut found = Vec::new();
+    for alike in seen.values_mut().filter(|alike| alike.len() > 1) {
+        alike.sort_by_key(|position| routes[*position].order());
+        // The first to have a host takes its requests.
+        let mut taken = Taken::new();
+        for &position in alike.iter() {
+            let hosts = hosts(&routes[position]).into_iter();
+            let winners: BTreeSet<_> = hosts
+                .map(|host| *taken.entry(host).or_insert(position))
+                .collect();
+            let by_order = |winner: &usize| routes[*winner].order() != routes[position].order();
+            let winners = winners.into_iter().filter(by_order);
+            found.extend(winners.map(|winner| (winner, position)));
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
 /// The route's host patterns in comparable form, each once and in order.
 fn hosts(route: &Route) -> BTreeSet<Option<String>> {
     let patterns = route.matcher().hosts();

@@ -25,6 +25,7 @@ mod web_proxy;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+pub(crate) use self::conflicts::overrides;
 pub use self::destination::{MAX_PRIORITY, MAX_WEIGHT};
 pub use self::options::CompileOptions;
 use self::route::Targets;

@@ -134,6 +134,15 @@ impl Snapshot {
         &self.routes
     }
 
+    /// Returns the routes that take requests of others because of a lower `Order` alone: pairs of the one
+    /// that takes them and the one that loses them. Both have equal criteria and a host in common.
+    pub fn overrides(&self) -> Vec<(&Route, &Route)> {
+        let pairs = compile::overrides(&self.routes).into_iter();
+        pairs
+            .map(|(winner, loser)| (&self.routes[winner], &self.routes[loser]))
+            .collect()
+    }
+
     /// The clusters, in the order of the configuration.
     pub fn clusters(&self) -> &[Cluster] {
         &self.clusters

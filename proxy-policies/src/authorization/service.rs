@@ -16,7 +16,7 @@ use crate::head::Answer;
 const TARGET: &str = "proxy::policies";
 /// The least time between two lines about a failing service.
 const PAUSE: Duration = Duration::from_secs(60);
-/// The time for which a failure counts: nobody asks the service of a route without requests.
+/// The time for which a failure counts: without requests to its routes, the service is not called.
 const RECENT: Duration = Duration::from_secs(60);
 /// Maximum characters of an error, parts of which come from the service.
 const MOST_OF_ERROR: usize = 240;

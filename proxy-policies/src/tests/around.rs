@@ -104,7 +104,7 @@ async fn a_route_takes_as_many_requests_as_its_limiter_lets_pass() {
     assert_eq!(field(&response, "ratelimit"), Some("\"few\";r=1;t=60"));
 }
 
-/// The number of requests that are left is the one at the end of the wait.
+/// The remaining quota is reported as of the end of the wait, not of its beginning.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_has_waited_hears_what_is_left_then() {
     let policies = r#""RateLimiter":{"slow":

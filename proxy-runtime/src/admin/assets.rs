@@ -24,6 +24,7 @@ pub(super) fn answer(path: &str) -> AdminResponse {
         "/assets/flow.js" => AdminResponse::asset(SCRIPT, include_str!("page/flow.js")),
         "/assets/list.js" => AdminResponse::asset(SCRIPT, include_str!("page/list.js")),
         "/assets/lists.js" => AdminResponse::asset(SCRIPT, include_str!("page/lists.js")),
+        "/assets/requests.js" => AdminResponse::asset(SCRIPT, include_str!("page/requests.js")),
         "/assets/routes.js" => AdminResponse::asset(SCRIPT, include_str!("page/routes.js")),
         _ => AdminResponse::error(
             StatusCode::NOT_FOUND,

@@ -5,11 +5,11 @@ use percent_encoding::percent_decode_str;
 use proxy_model::ClusterId;
 use serde::Serialize;
 
-use super::AdminState;
 use super::config_view;
 use super::order::{Sortable, arrange};
 use super::query::Query;
 use super::respond::AdminResponse;
+use super::state::AdminState;
 use super::text::{has_id, shown};
 use crate::health::Health;
 use crate::status::{ClusterStatus, DestinationStatus, Failing, LastMinute};

@@ -5,13 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use proxy_model::ClusterId;
 use serde::Serialize;
 
-use super::AdminState;
 use super::cluster_list::{ClusterCondition, destination_state, rate};
 use super::route_list::takes;
+use super::state::AdminState;
 use crate::status::{ClusterStatus, RouteStatus};
 
-/// Number of nodes of each kind that are drawn: busy ones, and ones that need attention, come
-/// first.
+/// Maximum number of drawn nodes of each kind. Nodes that need attention, and then busy ones, come first.
 const ROUTES: usize = 14;
 const CLUSTERS: usize = 12;
 const DESTINATIONS: usize = 18;
@@ -110,8 +109,8 @@ struct Drawn {
 }
 
 impl Drawn {
-    /// Chooses what belongs together: clusters that need attention with routes that lead to them, then the busiest
-    /// routes with their clusters, then the busiest clusters.
+    /// Chooses related nodes: clusters that need attention with the routes to them, then the busiest routes with
+    /// their clusters, then the busiest clusters.
     fn choose(routes: &[RouteStatus], clusters: &[ClusterStatus]) -> Self {
         let index_of: HashMap<&str, usize> = clusters
             .iter()

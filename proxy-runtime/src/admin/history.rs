@@ -3,12 +3,12 @@
 use http::StatusCode;
 use proxy_model::{ClusterId, RouteId};
 
-use super::AdminState;
 use super::query::Query;
 use super::respond::AdminResponse;
+use super::state::AdminState;
 use crate::status::ChartView;
 
-/// The chart of the route or cluster that is named, else that of all requests.
+/// Returns the chart of the named route or cluster, or of all requests.
 pub(super) fn of(admin: &AdminState, query: &Query) -> AdminResponse {
     let shared = admin.proxy.shared();
     let (kind, id, view) = match (query.get("route"), query.get("cluster")) {

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-use super::AdminState;
+use super::state::AdminState;
 use crate::connection::ListenerRules;
 use crate::server::Listener;
 #[cfg(feature = "tls")]
@@ -21,7 +21,7 @@ pub(super) struct OpenListener {
 }
 
 impl OpenListener {
-    /// Takes what is shown of a listener that is bound to `address`.
+    /// Creates the row of a listener that is bound to `address`.
     pub(super) fn new(listener: &Listener, address: SocketAddr) -> Self {
         Self {
             name: listener.name(),

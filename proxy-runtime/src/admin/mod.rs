@@ -17,7 +17,8 @@
 //! | `/api/v1/config` | the active configuration without secrets |
 //! | `/api/v1/problems` | all problems of the configuration |
 //! | `/api/v1/changes` | the last configurations with their changes |
-//! | `/api/v1/explain?method=&url=&header=&listener=` | the route, cluster and changes that a request would get |
+//! | `/api/v1/requests?after=` | the latest requests, if the program keeps some |
+//! | `/api/v1/explain?method=&url=&header=&listener=&remote=` or `?request=` | the route, cluster and changes that a request would get |
 //!
 //! Responses are JSON with names in `snake_case`. Ages and durations are in seconds unless a name
 //! says otherwise. Fields may be added to `v1`; none is removed or changes its meaning.
@@ -39,11 +40,13 @@ mod overview;
 mod places;
 mod providers;
 mod query;
+mod request_list;
 mod respond;
 mod route_list;
 mod serve;
 mod server_metrics;
 mod source_metrics;
+mod state;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -52,7 +55,7 @@ mod verdict;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use discovery_core::Merged;
@@ -64,9 +67,10 @@ use self::listener_list::OpenListener;
 use self::providers::Start;
 use self::query::Query;
 use self::respond::AdminResponse;
+use self::state::AdminState;
 use crate::explain::Listeners;
 use crate::proxy::Proxy;
-use crate::server::{Limits, Server, ServerMetrics};
+use crate::server::{Limits, RequestTail, Server};
 
 /// The admin API and page of one proxy. Cheap to clone.
 ///
@@ -76,35 +80,6 @@ use crate::server::{Limits, Server, ServerMetrics};
 pub struct Admin {
     inner: Arc<AdminState>,
 }
-
-struct AdminState {
-    proxy: Proxy,
-    merged: Option<Arc<Merged>>,
-    hosts: Vec<String>,
-    started: Instant,
-    server: Option<Arc<ServerMetrics>>,
-    /// The limits of the traffic server, which `explain` applies.
-    limits: Limits,
-    listeners: Listeners,
-    open_listeners: Vec<OpenListener>,
-    dropped_lines: Vec<DroppedLines>,
-    dropped_spans: Option<DroppedSpans>,
-    program_problems: Option<ProgramProblems>,
-    draining: AtomicBool,
-    /// True once the proxy has served a configuration of all required sources.
-    has_started: AtomicBool,
-    /// Number of connections that were closed to make room for others.
-    evicted: Arc<AtomicU64>,
-}
-
-/// The name of a log, and the number of its missing lines.
-type DroppedLines = (&'static str, Box<dyn Fn() -> u64 + Send + Sync>);
-
-/// The problems that the program finds while it runs.
-type ProgramProblems = Box<dyn Fn() -> Problems + Send + Sync>;
-
-/// The number of spans that the export has dropped.
-type DroppedSpans = Box<dyn Fn() -> u64 + Send + Sync>;
 
 /// Builds an [`Admin`].
 #[must_use = "a builder does nothing until `build` is called"]
@@ -127,6 +102,7 @@ impl Admin {
                 open_listeners: Vec::new(),
                 dropped_lines: Vec::new(),
                 dropped_spans: None,
+                requests: None,
                 program_problems: None,
                 draining: AtomicBool::new(false),
                 has_started: AtomicBool::new(false),
@@ -243,6 +219,12 @@ impl AdminBuilder {
         self
     }
 
+    /// Adds the latest requests, which the server passes to `requests` as an access log. Default: none.
+    pub fn requests(mut self, requests: Arc<RequestTail>) -> Self {
+        self.inner.requests = Some(requests);
+        self
+    }
+
     /// Builds the admin API.
     pub fn build(self) -> Admin {
         Admin {
@@ -266,6 +248,7 @@ impl AdminState {
             "/api/v1/changes" => {
                 AdminResponse::json(&serde_json::json!({ "changes": self.proxy.history() }))
             }
+            "/api/v1/requests" => AdminResponse::json(&request_list::of(self, query)),
             "/api/v1/history" => history::of(self, query),
             "/api/v1/listeners" => AdminResponse::json(&listener_list::of(self)),
             "/api/v1/explain" => explain_query::answer(self, query),

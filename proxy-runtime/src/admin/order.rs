@@ -1,11 +1,11 @@
-//! The order and the part of a list that a request wants.
+//! The order and the page of a list that a request selects.
 
 use std::cmp::Ordering;
 
 use super::query::Query;
 use crate::status::LastMinute;
 
-/// A row of a list, with what it is sorted by.
+/// A row of a list, with the values by which it can be sorted.
 pub(super) trait Sortable {
     /// The id as it is shown.
     fn name(&self) -> String;

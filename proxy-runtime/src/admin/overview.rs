@@ -3,10 +3,10 @@
 use proxy_model::Severity;
 use serde::Serialize;
 
-use super::AdminState;
 use super::cluster_list::{ClusterCondition, rate};
 use super::flow::{self, TrafficFlow};
 use super::providers::Start;
+use super::state::AdminState;
 use super::trouble::{Concern, Trouble};
 use super::verdict::{OverallState, judge};
 use crate::health::Health;

@@ -8,7 +8,7 @@ use discovery_core::merge::ProviderReport;
 use proxy_model::{ClusterId, Problem, RouteId, pointer_to};
 use serde::Serialize;
 
-use super::AdminState;
+use super::state::AdminState;
 use crate::error::Cause;
 use crate::policy::FailingPolicy;
 
@@ -120,7 +120,7 @@ pub(super) fn problems(admin: &AdminState) -> ProblemList {
     let mut all: Vec<_> = admin
         .all_problems()
         .chain(failing(admin))
-        .chain(admin.failing_policies().into_iter().map(policy_problem))
+        .chain(admin.failing_policies().iter().map(policy_problem))
         .map(|(provider, problem)| SourcedProblem { provider, problem })
         .collect();
     // Errors first; the stable sort keeps the order otherwise.
@@ -154,7 +154,7 @@ fn failing(admin: &AdminState) -> Vec<(Option<String>, Problem)> {
 }
 
 /// A policy that cannot decide, with the name of the cause as its code.
-fn policy_problem(policy: FailingPolicy) -> (Option<String>, Problem) {
+fn policy_problem(policy: &FailingPolicy) -> (Option<String>, Problem) {
     let section = pointer_to("/Policies", policy.kind.section());
     let place = pointer_to(&section, &policy.name);
     let message = format!("the policy cannot decide: {}", policy.detail);

@@ -7,12 +7,12 @@ use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::AdminState;
 use super::cluster_list::{ClusterCondition, rate};
 use super::config_view;
 use super::order::{Sortable, arrange};
 use super::query::Query;
 use super::respond::AdminResponse;
+use super::state::AdminState;
 use super::text::{has_id, shown};
 use crate::status::{LastMinute, RouteStatus};
 

@@ -105,6 +105,7 @@ async fn every_path_that_the_docs_list_answers() {
         "config",
         "problems",
         "changes",
+        "requests",
     ] {
         json(&admin, &format!("/api/v1/{path}"));
     }
@@ -349,7 +350,7 @@ async fn pages_elsewhere_cannot_read_it_by_rebinding_a_name() {
             "{rejected}"
         );
     }
-    // Which of two a page or the program means, nobody knows.
+    // Either of the two may be the one of a page.
     let two = Request::get("/api/v1/config").header(HOST, "localhost");
     let two = two.header(HOST, "evil.example").body(()).unwrap();
     assert_eq!(admin.respond(&two).status(), 400);

@@ -55,7 +55,7 @@ enum FailureAction {
 
 /// The cluster and the destination that a key names.
 struct Named {
-    /// True if the key names this cluster, false if another one. `None`: it names no cluster.
+    /// True if the key names this cluster, false if another one. `None` if it names no cluster.
     is_here: Option<bool>,
     destination: Hash,
 }
@@ -112,6 +112,7 @@ impl ClusterAffinity {
             return policy.read(head, cluster);
         }
         match self.named(cluster, head) {
+            // A key without a cluster may belong to this one: keys that YARP wrote name the destination only.
             Ok(Some(named)) if named.is_here != Some(false) => self
                 .find(&named.destination)
                 .map_or(RequestKey::NotFound, RequestKey::Destination),
@@ -121,8 +122,8 @@ impl ClusterAffinity {
         }
     }
 
-    /// True if the key of a request is of this cluster: it names the cluster, or no cluster and one of its
-    /// destinations.
+    /// Returns true if the key of a request belongs to this cluster: it names the cluster, or it names no cluster
+    /// and one of this cluster's destinations.
     pub(crate) fn is_named(&self, cluster: &Cluster, head: &dyn RequestHead) -> bool {
         if let AffinityKind::Custom(policy) = &self.kind {
             return matches!(policy.read(head, cluster), RequestKey::Destination(_));
@@ -135,7 +136,7 @@ impl ClusterAffinity {
             .unwrap_or_else(|| self.find(&named.destination).is_some())
     }
 
-    /// Returns the status that rejects a request with such a key. `None`: it goes to any destination.
+    /// Returns the status that rejects a request with such a key. `None` if the request may use any destination.
     pub(crate) fn reject(&self, failure: KeyFailure, cluster: &Cluster) -> Option<StatusCode> {
         match &self.failure {
             FailureAction::Redistribute => None,
@@ -162,6 +163,7 @@ impl ClusterAffinity {
                 let (name, value) = policy.give(destination, cluster)?;
                 return NewKey::of(name.as_str(), value);
             }
+            // In a split, clusters may have destinations of the same id, so the key must name the cluster as well.
             AffinityKind::Short | AffinityKind::Long if names_cluster => {
                 push_hex(&self.cluster, false, &mut text);
                 text.push(char::from(SEPARATOR));
@@ -176,6 +178,7 @@ impl ClusterAffinity {
                 let mut content = [0; 2 * SHORT];
                 content[..SHORT].copy_from_slice(&self.cluster);
                 content[SHORT..].copy_from_slice(&hash::short(id));
+                // The content has a fixed length, so that the value reveals not even the length of an id.
                 text = keys.load().seal(content, purpose)?;
             }
             AffinityKind::Custom(_) => return None,

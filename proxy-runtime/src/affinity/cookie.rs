@@ -99,6 +99,7 @@ pub(super) fn set_cookie(
     if let Some(domain) = cookie.domain() {
         attribute("domain", domain);
     }
+    // Always written: without it, browsers use the directory of the request's path.
     attribute("path", cookie.path());
     if cookie.is_secure(is_https) {
         attribute("secure", "");

@@ -6,7 +6,7 @@ use twox_hash::XxHash64;
 /// The longest hash, in bytes.
 pub(super) const MOST: usize = 32;
 
-/// A hash of either kind, with zeros behind a shorter one.
+/// A hash of either kind. A shorter one is padded with zeros.
 pub(super) type Hash = [u8; MOST];
 
 /// Length of XXH64 in bytes.
@@ -61,7 +61,7 @@ pub(super) fn push_hex(bytes: &[u8], is_upper: bool, out: &mut String) {
     }
 }
 
-/// Upper case as .NET's invariant culture has it: one character for one.
+/// Converts to upper case like .NET's invariant culture: one character to one.
 fn upper(c: char) -> char {
     // The dotless i stays, whose upper case is that of another letter.
     match c {

@@ -14,7 +14,7 @@ use proxy_model::{Problem, Problems, Snapshot, pointer_to};
 /// Length of a key in bytes.
 const KEY: usize = 32;
 
-/// Length of what a value adds to its content: the nonce before it, and the tag behind it.
+/// Length of the authentication tag behind the encrypted content of a value.
 const TAG: usize = 16;
 
 /// Length of the content.
@@ -22,7 +22,7 @@ pub(super) const CONTENT: usize = 16;
 
 const SEALED: usize = NONCE_LEN + CONTENT + TAG;
 
-/// The most keys, each of which may have to be tried.
+/// Maximum number of keys. Each may have to be tried for a value.
 const MOST: usize = 16;
 
 /// The keys that encrypt the values of the affinity policies `Cookie` and `CustomHeader`.
@@ -44,7 +44,7 @@ const MOST: usize = 16;
 #[derive(Clone)]
 pub struct AffinityKeys(Arc<[LessSafeKey]>);
 
-/// The reason why a text has no usable keys. It names lines, not what is in them.
+/// The reason why a text has no usable keys. Its message names lines but never their content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidAffinityKeys {

@@ -128,8 +128,8 @@ impl<'a> Candidates<'a> {
         })
     }
 
-    /// Has another policy pick among those that `keep` allows: a stage between the destinations that are available and
-    /// the one that is picked. It allocates. `None` if there is none, which rejects the request with 503.
+    /// Lets another policy pick among the candidates for which `keep` returns true: a filter before the policy.
+    /// Allocates. `None` if no candidate is left, which rejects the request with 503.
     pub fn pick_among(
         &self,
         keep: impl FnMut(&usize) -> bool,

@@ -14,7 +14,7 @@ pub struct ClientCertificate(Arc<Presented>);
 
 struct Presented {
     der: Box<[u8]>,
-    /// The same in base64.
+    /// The certificate in base64.
     value: HeaderValue,
     kept: OnceLock<Arc<dyn Any + Send + Sync>>,
 }

@@ -1,5 +1,5 @@
-//! The identities of clients by their handshakes. Each is filed under a number, so that what is known
-//! of a connection stays small and can be copied: most connections have nothing of it.
+//! Identities of clients from their TLS handshakes. They are stored under numbers, so that the connection
+//! information stays small and can be copied: most connections have no identity.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 
 use super::certificate::ClientCertificate;
 
-/// Names what is known of the client of an open connection.
+/// The number under which the identity of a connection's client is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IdentityKey(NonZeroU32);
 
@@ -47,7 +47,7 @@ impl IdentityKey {
 pub(crate) struct Registration(IdentityKey);
 
 impl Registration {
-    /// Files what is known. `None` if that is nothing.
+    /// Stores the identity. `None` if there is none.
     pub(crate) fn new(
         certificate: Option<ClientCertificate>,
         covers: Option<Covers>,

@@ -60,10 +60,10 @@ pub struct ListenerRules {
     /// kept: `X-Real-IP`, `True-Client-IP`, `X-Forwarded-Client-Cert`, and `X-Forwarded-*` except `-For`, `-Host`,
     /// `-Proto` and `-Prefix`. Otherwise they are removed, because applications trust them. Default: false.
     pub trusts_senders: bool,
-    /// The proxies that report the clients of their requests. For all parts of a proxy such a request comes from the
-    /// client that is reported, with its scheme: `X-Forwarded-For`, `X-Forwarded-Proto` and `Forwarded` are read and
-    /// removed. Other fields about the origin are kept. Clients that are not such a proxy have all of them removed.
-    /// Default: no list; transforms decide about these fields.
+    /// The proxies that report the clients of their requests. Everywhere in the proxy, such a request has the
+    /// reported client and scheme: `X-Forwarded-For`, `X-Forwarded-Proto` and `Forwarded` are read and removed.
+    /// Other fields about the origin are kept. Clients that are not such a proxy have all of them removed. Default:
+    /// no list; transforms decide about these fields.
     pub trusted_proxies: Option<TrustedProxies>,
 }
 

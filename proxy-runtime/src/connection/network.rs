@@ -8,12 +8,12 @@ use ipnet::{IpNet, Ipv4Net};
 
 /// A network of IP addresses, such as `10.0.0.0/8`. A single address is a network of one.
 ///
-/// A network of IPv4 in the form of IPv6 is one of IPv4, as addresses of clients are.
+/// An IPv4-mapped IPv6 network counts as IPv4, like such addresses of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network(IpNet);
 
 impl Network {
-    /// Returns true if the address is one of the network. An IPv4 address in the form of IPv6 is one of IPv4.
+    /// Returns true if the network contains the address. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }

@@ -20,7 +20,7 @@ pub enum ClientField {
     Forwarded,
 }
 
-/// The proxies whose word about the client of a request is believed. Cheap to copy.
+/// The proxies that are trusted to report the client of a request. Cheap to copy.
 ///
 /// The lists of a process are kept until it ends: a listener has one, and listeners are few.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -24,9 +24,9 @@ pub struct PickedDestination {
 }
 
 impl Proxy {
-    /// Picks the destination that a request would go to, and sends nothing: for programs that redirect clients, or
-    /// forward by other means. Matching, canaries, partitions, session affinity, health and balancing are those of
-    /// requests. Policies, layers and filters of the route are not asked: what they keep out, the program must.
+    /// Picks the destination for a request without sending it, for programs that redirect clients, or forward by
+    /// other means. Matching, canaries, partitions, session affinity, health and balancing are those of requests.
+    /// Policies, layers and filters of the route are not asked: what they keep out, the program must.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Limits of request bodies: the only place that says 413.
+//! Limits of request bodies: the only place that responds with 413.
 
 use http::StatusCode;
 

@@ -14,7 +14,7 @@ macro_rules! causes {
         /// The cause of a failed request.
         ///
         /// The set is closed, and names never change their meaning. A [`ForwardErrorKind`](crate::ForwardErrorKind)
-        /// says in which part of its way a request failed; a cause says why.
+        /// names the stage at which a request failed; a cause names the reason.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         #[repr(u8)]

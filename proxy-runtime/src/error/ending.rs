@@ -1,16 +1,17 @@
 //! The cause for which the server drops requests that are in progress.
 //!
-//! A request that is dropped in the middle counts as cancelled: nearly always its client has gone. A server drops requests
-//! for other reasons, too, which only it knows, while those that count are behind the types of a tower service. And who
-//! carries a tunnel knows why it ends, while the server logs that when the client's connection is dropped.
+//! A request that is dropped in the middle counts as cancelled: nearly always its client has gone. A server drops
+//! requests for other reasons, too, which only it knows, while the counters are behind the types of a tower service.
+//! And the code that carries a tunnel knows why it ends, while the server logs that when it drops the client's
+//! connection.
 
 use std::cell::Cell;
 
 use super::{Cause, ForwardErrorKind};
 
 thread_local! {
-    static ENDING: Cell<Ending> = const {
-        Cell::new(Ending {
+    static REASON: Cell<DropReason> = const {
+        Cell::new(DropReason {
             cause: Cause::ClientGone,
             tunnel: None,
         })
@@ -18,53 +19,54 @@ thread_local! {
 }
 
 #[derive(Clone, Copy)]
-struct Ending {
+struct DropReason {
     cause: Cause,
     /// The error of a tunnel.
+    #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "servers log it"))]
     tunnel: Option<ForwardErrorKind>,
 }
 
-/// The reason for what this thread drops, until this value is dropped.
+/// Sets the cause that requests get which this thread drops, until this value is dropped.
 pub(crate) struct Dropping {
-    before: Ending,
+    before: DropReason,
 }
 
 impl Dropping {
     /// Requests that are dropped end for this cause.
     #[cfg(feature = "server")]
     pub(crate) fn because(cause: Cause) -> Self {
-        Self::set(Ending {
+        Self::set(DropReason {
             cause,
-            ..ENDING.get()
+            ..REASON.get()
         })
     }
 
     /// A tunnel that is dropped has ended with this error.
     pub(crate) fn tunnel(error: ForwardErrorKind) -> Self {
-        Self::set(Ending {
+        Self::set(DropReason {
             tunnel: Some(error),
-            ..ENDING.get()
+            ..REASON.get()
         })
     }
 
-    fn set(ending: Ending) -> Self {
+    fn set(reason: DropReason) -> Self {
         Self {
-            before: ENDING.replace(ending),
+            before: REASON.replace(reason),
         }
     }
 }
 
 impl Drop for Dropping {
     fn drop(&mut self) {
-        ENDING.set(self.before);
+        REASON.set(self.before);
     }
 }
 
 impl Cause {
-    /// The cause of the end of a request that is dropped now: its client has gone, unless the server has
+    /// Returns the cause for a request that is dropped now: its client has disconnected, unless the server has set
     /// [another reason](Dropping).
     pub(crate) fn of_drop() -> Self {
-        ENDING.get().cause
+        REASON.get().cause
     }
 }
 
@@ -72,7 +74,7 @@ impl ForwardErrorKind {
     /// The error of a tunnel that is dropped now.
     #[cfg(feature = "server")]
     pub(crate) fn of_tunnel() -> Option<Self> {
-        ENDING.get().tunnel
+        REASON.get().tunnel
     }
 }
 

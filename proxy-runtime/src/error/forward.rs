@@ -11,8 +11,8 @@ use super::Cause;
 /// The kind of a forwarding error: a [name](Self::as_str) for logs and metrics, from YARP's `ForwarderError` with some
 /// of our own, and the [cause](Self::cause), which programs decide by.
 ///
-/// Two values are equal if their names are: the cause is a detail of the kind. A cause [becomes](From) the kind that it
-/// usually has.
+/// Two values are equal if their names are: the cause is a detail of the kind. A cause [converts](From) to its
+/// usual kind.
 #[derive(Clone, Copy)]
 pub struct ForwardErrorKind {
     kind: KindName,
@@ -97,7 +97,7 @@ impl ForwardErrorKind {
     pub(crate) const NoPartition: Self = Self::of(KindName::NoPartition);
     /// A filter, a layer or a load balancing policy of the program failed.
     pub(crate) const Extension: Self = Self::of(KindName::Extension);
-    /// The request has come back to the proxy that forwarded it.
+    /// The request has returned to the proxy that forwarded it.
     pub(crate) const LoopDetected: Self = Self::of(KindName::LoopDetected);
     /// The request is malformed, or asks for an upgrade that the cluster cannot carry.
     pub(crate) const RequestRejected: Self = Self::of(KindName::RequestRejected);
@@ -138,7 +138,7 @@ impl ForwardErrorKind {
         }
     }
 
-    /// The same kind with this cause.
+    /// Returns this kind of error with another cause.
     #[must_use]
     pub(crate) const fn because(self, cause: Cause) -> Self {
         Self {
@@ -147,7 +147,7 @@ impl ForwardErrorKind {
         }
     }
 
-    /// The same kind with the cause that follows from the client's status, for a body that was rejected.
+    /// Returns this kind of error with the cause that follows from the client's status, for a rejected body.
     #[must_use]
     pub(crate) fn told(self, status: StatusCode) -> Self {
         match self.kind {
@@ -242,7 +242,7 @@ impl ForwardErrorKind {
 }
 
 impl KindName {
-    /// The cause of errors of which nothing else is known.
+    /// Returns the cause of an error of this kind if nothing more is known.
     const fn usual_cause(self) -> Cause {
         match self {
             Self::Request => Cause::ResetBeforeResponse,

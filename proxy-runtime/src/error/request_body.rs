@@ -51,7 +51,7 @@ impl RequestBodyError {
         }
     }
 
-    /// Returns whether the body is rejected by a limit of the server's, and not by what it is.
+    /// Returns true if the body exceeds a limit of the server, false if it is invalid.
     pub(crate) fn is_of_limit(&self) -> bool {
         !matches!(self, Self::Read(_))
     }

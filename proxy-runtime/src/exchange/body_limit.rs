@@ -1,8 +1,8 @@
-//! How large a request may be.
+//! The maximum size of a request's body.
 
 use proxy_model::compiled::{BodyLimit, Route};
 
-/// The most bytes of content that a request may have: its route says, else the `proxy`. `None`: as many as there are.
+/// Returns the maximum length of a request body: the route's, or else that of `proxy`. `None`: unlimited.
 #[inline]
 pub(crate) fn body_limit(proxy: Option<u64>, route: &Route) -> Option<u64> {
     match route.body_limit() {

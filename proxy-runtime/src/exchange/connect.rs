@@ -26,7 +26,7 @@ pub(crate) struct ConnectContext<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) state: &'a ClusterState,
     pub(crate) pool: &'a UpstreamPool,
-    /// The protocols for a switch of protocols, if one was asked for.
+    /// The HTTP versions over which the requested protocol switch is possible, if the client requested one.
     pub(crate) switch: Option<Protocols>,
     /// True if the request cannot be sent a second time, so that an idle connection is looked at once more before it
     /// is used.
@@ -51,7 +51,7 @@ pub(crate) trait Ledger<'a> {
 /// The place of the next attempt.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// To the same destination, over a new connection.
+    /// A new connection to the same destination.
     Same,
     Other(Picked),
 }
@@ -123,7 +123,7 @@ impl<'a> ConnectContext<'a> {
         }
     }
 
-    /// Another destination than one to which no connection could be had for this reason.
+    /// Picks another destination after a connection to the first one failed with this error.
     ///
     /// # Errors
     ///
@@ -168,9 +168,8 @@ impl<'a> ConnectContext<'a> {
         }
     }
 
-    /// The connection for the next attempt, in the place of one to the destination `index` that failed,
-    /// of which the request had got hold at `since`. With it comes what was picked, if that is not the
-    /// same destination.
+    /// Returns the connection for the next attempt after one to the destination `index` failed, which the request
+    /// was using since `since`. The result includes the picked destination, if it is not the same.
     pub(crate) async fn reconnect<H: RequestHead>(
         &self,
         next: Next,
@@ -210,7 +209,7 @@ impl<'a> ConnectContext<'a> {
         within(self.due, preparing).await.map_err(unconnected)
     }
 
-    /// A connection over which the destination can be asked for what the client wishes.
+    /// Returns a connection over which the requested protocol can be used.
     async fn prepared(&self, lease: Lease) -> Result<Lease, ForwardError> {
         if self.switch.is_some() {
             lease.prepare_connect().await.map_err(no_connection)?;

@@ -39,14 +39,14 @@ pub(crate) trait RequestMetrics {
     fn served(&self, labels: Labels, elapsed: Sample);
 }
 
-/// Counts what becomes of one request, from its head to the end of its response.
+/// Counts the result of one request, from its head to the end of its response.
 #[derive(Debug)]
 pub(crate) struct Count {
     started: Instant,
     /// The time of the pick of its destination.
     picked: Instant,
-    /// The time when a connection was ready.
-    ready: Instant,
+    /// The time that the request has waited for a connection.
+    waited: ShortTime,
     /// With what the client is told, as far as that is known.
     labels: Labels,
     /// A destination has begun its response.
@@ -56,13 +56,39 @@ pub(crate) struct Count {
     trace: Option<Box<RequestTrace>>,
 }
 
+/// A time of up to 32 s in two bytes, for which each connection has room: of two microseconds each below 65 ms, else
+/// of a millisecond each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ShortTime(u16);
+
+impl ShortTime {
+    const MILLIS: u16 = 0x8000;
+
+    /// The nearest shorter time, and never none.
+    fn of(time: Duration) -> Self {
+        let short = u16::try_from(time.as_micros() / 2).unwrap_or(u16::MAX);
+        if short < Self::MILLIS {
+            return Self(short.max(1));
+        }
+        let millis = u16::try_from(time.as_millis()).unwrap_or(u16::MAX);
+        Self(Self::MILLIS | millis.min(Self::MILLIS - 1))
+    }
+
+    fn duration(self) -> Duration {
+        match self.0 < Self::MILLIS {
+            true => Duration::from_micros(u64::from(self.0) * 2),
+            false => Duration::from_millis((self.0 & !Self::MILLIS).into()),
+        }
+    }
+}
+
 impl Count {
     #[inline]
     pub(crate) fn new(method: &Method, version: Version, started: Instant) -> Self {
         Self {
             started,
             picked: started,
-            ready: started,
+            waited: ShortTime::default(),
             // What YARP notes for a client that went away before there was anything else to tell it.
             labels: Labels::new(method, version, StatusCode::BAD_REQUEST),
             is_answered: false,
@@ -126,7 +152,7 @@ impl Count {
     /// A connection is ready now. Until this is called, it was ready when the request came.
     #[cold]
     pub(crate) fn ready_at(&mut self, now: Instant) {
-        self.ready = now;
+        self.waited = ShortTime::of(now.saturating_duration_since(self.started));
         if let Some(trace) = &mut self.trace {
             trace.waited(now.saturating_duration_since(self.started));
         }
@@ -134,7 +160,7 @@ impl Count {
 
     /// The time from the head of the request to a connection for it.
     pub(crate) fn waited(&self) -> Duration {
-        self.ready.saturating_duration_since(self.started)
+        self.waited.duration()
     }
 
     /// The destination has begun its response, for which it is counted by the caller. Returns how long that took.
@@ -153,7 +179,7 @@ impl Count {
         }
         if let Some((_, metrics)) = request_metrics.cluster() {
             metrics.requests.record(self.labels, elapsed);
-            if self.ready != self.started {
+            if self.waited != ShortTime::default() {
                 let first_byte = now.saturating_duration_since(self.started);
                 metrics.waits.record(self.waited(), elapsed, first_byte);
             }
@@ -263,5 +289,27 @@ impl Count {
             "{} ended",
             if request_metrics.is_attempt() { "attempt" } else { "request" },
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_time_keeps_what_matters() {
+        for (micros, kept) in [
+            (0, 2),
+            (1, 2),
+            (7, 6),
+            (1_000, 1_000),
+            (65_535, 65_534),
+            (65_536, 65_000),
+            (1_234_567, 1_234_000),
+            (60_000_000, 32_767_000),
+        ] {
+            let time = ShortTime::of(Duration::from_micros(micros));
+            assert_eq!(time.duration(), Duration::from_micros(kept), "{micros}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What a client of gRPC is told where others get a status of HTTP.
+//! Local replies to gRPC clients: a gRPC status in place of an HTTP status.
 
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -6,9 +6,8 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVa
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
-/// Makes of the head of a response of the proxy's own the one for a call of gRPC: trailers without a
-/// message before them, as "gRPC over HTTP2" has it for calls that fail at once. Returns the status of
-/// HTTP, which says that the protocol was spoken.
+/// Converts the head of a local reply to the response of a gRPC call: trailers without a message, as "gRPC over
+/// HTTP2" requires for calls that fail at once. Returns the HTTP status, which is 200.
 #[cold]
 pub(crate) fn for_call(status: StatusCode, fields: &mut HeaderMap) -> StatusCode {
     fields.remove(CONTENT_LENGTH);

@@ -1,4 +1,4 @@
-//! Who takes a request.
+//! The pick of a destination for a request.
 
 use http::StatusCode;
 use log_sink::Seldom;
@@ -13,12 +13,12 @@ use crate::error::{Cause, ForwardError, ForwardErrorKind};
 use crate::live::Ineligible;
 use crate::observe::{LOG_PAUSE, targets};
 
-/// The destination for a request to a cluster, whose state this is.
+/// Picks the destination for a request to a cluster with this state.
 ///
 /// # Errors
 ///
-/// None is available, the policy wants none, or the affinity failure policy rejects the request. Or it is the
-/// program's own and panicked, which ends one request and no more.
+/// None is available, the policy wants none, or the affinity failure policy rejects the request. Or the policy
+/// belongs to the program and panicked, which ends this request only.
 #[inline]
 pub(crate) fn pick<H: RequestHead>(
     state: &ClusterState,

@@ -117,7 +117,7 @@ pub(super) fn affinity(
     })
 }
 
-/// The key of a request. `None`: only a running proxy can tell.
+/// Returns the key of a request. `None` if only the running proxy can decrypt it.
 fn key(
     place: &ExplainContext<'_>,
     affinity: &ClusterAffinity,

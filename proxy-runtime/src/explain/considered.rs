@@ -34,8 +34,8 @@ pub struct Considered {
 pub struct Miss {
     /// The condition, as in [`Considered::rejected`].
     pub criterion: String,
-    /// The value that the route wants: `/orders/{id}`, `ExactHeader a or b`. `(redacted)` if the name sounds like a
-    /// secret.
+    /// The value that the route requires: `/orders/{id}`, `ExactHeader a or b`. `(redacted)` if the name sounds
+    /// like a secret.
     pub wanted: String,
     /// The value that the request has; `None` if it has none.
     pub came: Option<String>,

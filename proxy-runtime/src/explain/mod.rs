@@ -149,9 +149,9 @@ pub enum Verdict {
     RouteRejected,
     /// The request has already passed through this proxy.
     LoopDetected,
-    /// The request cannot be forwarded. The server rejects it before routing, or the route does:
-    /// its path is ambiguous, its body is too large, it asks for an unsupported protocol, or the
-    /// transforms of the route make no valid request.
+    /// The request cannot be forwarded. The server rejects it before routing, or the route does: its path is
+    /// ambiguous, its body is too large, it requests an unsupported protocol, or the transforms of the route make
+    /// no valid request.
     Rejected,
 }
 

@@ -60,7 +60,7 @@ impl Reply {
         }
     }
 
-    /// The same reply, as one of a policy.
+    /// Marks the reply as one of a policy.
     pub(crate) fn of_policy(mut self) -> Self {
         self.is_of_policy = true;
         self

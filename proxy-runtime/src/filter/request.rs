@@ -200,8 +200,9 @@ impl<'a> RequestEdit<'a> {
         self.edits.note_removal(name.as_ref())
     }
 
-    /// Keeps a value until the response has ended, or the tunnel that it has begun, or the request for another reason: then
-    /// it is dropped. A layer that makes a new request out of the one that it got ends it for a tunnel with the handshake.
+    /// Keeps a value until the response has ended, or the tunnel that it has begun, or the request for another
+    /// reason: then it is dropped. A layer that makes a new request out of the one that it got ends it for a tunnel
+    /// with the handshake.
     pub fn hold(&mut self, value: impl Send + Sync + 'static) {
         self.edits.hold(value);
     }

@@ -52,7 +52,7 @@ pub(crate) fn body_kind(headers: &HeaderMap, is_empty: bool) -> Result<BodyKind,
     })
 }
 
-/// Returns the same for a head, of which the classes of its fields are usually enough.
+/// Returns the kind of body of a head. The classes of its fields are usually enough to decide.
 pub(crate) fn body_kind_of(head: &HttpHead<'_>, is_empty: bool) -> Result<BodyKind, ForwardError> {
     const SAID: ClassSet = ClassSet::EMPTY
         .with(FieldClass::ContentLength)

@@ -59,7 +59,7 @@ use crate::upstream::{Http1Connection, Protocols};
 /// The largest response that is copied as a whole: head and body then share one block of memory.
 const WHOLE: usize = 8 * 1024 - 1;
 
-/// Fields that a response gets on its way to the client without its map having to grow: what a layer or two add.
+/// Number of fields reserved for layers: a layer or two rarely add more, so the map need not grow.
 const ADDED: usize = 3;
 
 /// A request of a tower service, and its caller.
@@ -82,7 +82,7 @@ pub(super) struct ServiceDownstream {
     pub(super) ticket: Ticket,
 }
 
-/// The response for the caller, and the attempts of layers that are told about it.
+/// The response for the caller, and the record of attempts that its layers made.
 pub(super) struct ServiceRecord {
     pub(super) slot: Arc<ResponseSlot>,
     pub(super) attempts: Option<Arc<LayerAttempts>>,

@@ -86,6 +86,7 @@ impl ExchangePlan {
         let (route, state) = (snapshot.route_at(index), generation.route(index));
         let shared = service.shared();
         let limit = body_limit(shared.max_request_body(), route);
+        // A local reply does not read the body, so its declared length is the only thing to check.
         if route.target().is_reply() {
             let error = plan::check_length(head, limit).err();
             return Err(Rejected {
@@ -111,6 +112,7 @@ impl ExchangePlan {
             }));
         }
         let method = Method::of(head.method_value());
+        // The response is read by the method that the destination gets.
         let sent = match state.inner_plan().changes_method {
             false => method,
             true => sent_method(route, head.method()).map_or(method, Method::of),
@@ -185,6 +187,7 @@ impl ExchangePlan {
                     if exchange.as_mut().poll(cx).is_ready() {
                         return Poll::Ready(());
                     }
+                    // One timer for the whole exchange: it is set only when the exchange waits.
                     match slot.take_due() {
                         Some(due) => ready!(timer.as_mut().poll_due(cx, due)),
                         None => return Poll::Pending,

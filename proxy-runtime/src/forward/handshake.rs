@@ -1,4 +1,4 @@
-//! Switches of protocols as heads say them: wished by the client, asked of the destination, and agreed on with both.
+//! Protocol switches in heads: requested by the client, requested from the destination, and agreed on.
 
 use http::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use http::{HeaderMap, Response, StatusCode};
@@ -10,26 +10,26 @@ use super::websocket::{self, Challenge};
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::upstream::{Protocols, protocol};
 
-/// A switch of protocols that a client wishes for.
+/// A protocol switch that a client requests.
 ///
-/// The destination is asked in the form of HTTP/1.1. A stream of HTTP/2 makes CONNECT of that (RFC 8441).
+/// The request to the destination has the form of HTTP/1.1. Over HTTP/2 it becomes a CONNECT (RFC 8441).
 #[derive(Clone, Debug)]
 pub(crate) struct Handshake {
     protocol: HeaderValue,
     /// The proof of a WebSocket.
     challenge: Option<Challenge>,
-    /// True if the client asks with CONNECT.
+    /// True if the client requests the switch with CONNECT.
     is_connect: bool,
-    /// The version in which the switch is asked for.
+    /// The HTTP versions over which the switch is requested.
     protocols: Protocols,
 }
 
 impl Handshake {
-    /// The handshake for what a client wants, with destinations that are spoken to like this.
+    /// Creates the handshake for a client's request and the HTTP versions of the cluster.
     ///
     /// # Errors
     ///
-    /// The request is not a valid one: 400. Or the cluster forbids what it would take: 502.
+    /// The request is invalid: 400. The cluster does not allow the HTTP version that the switch needs: 502.
     pub(crate) fn new(
         wish: &Wish,
         headers: &HeaderMap,
@@ -62,12 +62,12 @@ impl Handshake {
         })
     }
 
-    /// The version in which the switch is asked for.
+    /// Returns the HTTP versions over which the switch is requested.
     pub(crate) fn protocols(&self) -> Protocols {
         self.protocols
     }
 
-    /// Asks the destination for the switch. What the handshake consists of is said whatever else is done to a head.
+    /// Writes the fields of the switch to the destination's head. Transforms and filters cannot change them.
     #[cold]
     pub(crate) fn ask(&self, head: &mut Vec<u8>) {
         remove_lines(head, &["connection", "upgrade"]);
@@ -90,13 +90,13 @@ impl Handshake {
         head.extend_from_slice(b"\r\n");
     }
 
-    /// Returns true if `status`, with which the destination does not agree, would tell the client that it does: a
-    /// client that asks with CONNECT takes any 2xx for a tunnel (RFC 8441 section 5).
+    /// Returns true if `status` is a refusal by the destination that the client would read as agreement: a client
+    /// that sent CONNECT takes any 2xx for a tunnel (RFC 8441 section 5).
     pub(crate) fn is_mistakable(&self, status: StatusCode) -> bool {
         self.is_connect && status.is_success()
     }
 
-    /// Checks what the destination agrees to. `is_stream`: it has agreed on a stream of HTTP/2, where no proof is.
+    /// Checks the destination's agreement. `is_stream`: it came over HTTP/2, where there is no accept key.
     ///
     /// # Errors
     ///

@@ -30,11 +30,11 @@ use crate::response::ExchangeRecorder;
 use crate::response::OpenRecorder;
 use crate::response::ProxyBody;
 
-/// Whether the layers of a route are to be asked at all.
+/// Checks whether the layers of a route may be called.
 ///
 /// # Errors
 ///
-/// They are not: the route or the request is rejected.
+/// The route or the request is rejected.
 pub(super) fn validate(
     context: &RouteContext,
     parts: &Parts,
@@ -60,13 +60,13 @@ pub(super) struct Layered {
     // Dropped when it is there, or when it is given up.
     answer: Option<RouteFuture>,
     recorder: Option<OpenRecorder>,
-    /// When it is given up. None for a route without a timeout.
+    /// The time at which the request times out. `None` for a route without a timeout.
     deadline: Option<Instant>,
     expiry: Option<Pin<Box<Sleep>>>,
 }
 
 impl Layered {
-    /// Has a request answered by `layers` that they may be asked.
+    /// Forwards a request that passed [`validate`] through the layers.
     pub(super) fn forward<B>(
         context: RouteContext,
         layers: &RouteService,
@@ -102,7 +102,7 @@ impl Layered {
         })
     }
 
-    /// The response to a request that the layers are not asked about.
+    /// Returns the response to a request that does not reach the layers.
     pub(super) fn reject(
         context: &RouteContext,
         error: &ForwardError,
@@ -191,7 +191,7 @@ fn fail(
     )
 }
 
-/// What an error of a layer means.
+/// Returns the forwarding error for an error of a layer.
 fn failed(error: BoxError) -> ForwardError {
     let error = match error.downcast::<ForwardError>() {
         Ok(said) => return *said,
@@ -219,7 +219,7 @@ fn failed(error: BoxError) -> ForwardError {
     ForwardError::new(said.0, said.1).with_source(error)
 }
 
-/// What is inside of all layers: the rest of the route that a request has with it.
+/// Returns the innermost service of all layers: it forwards a request by the route in its extensions.
 pub(crate) fn rest_of_route() -> RouteService {
     RouteService::from_fn(forward_rest)
 }

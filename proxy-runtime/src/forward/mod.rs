@@ -7,8 +7,8 @@
 //! client ◀─ layers ◀─ body, streamed and counted ◀─ head, changed ◀─ filters ◀─ response
 //! ```
 //!
-//! Requests of the tower service take the exchange that clients of the server take as well. What is rejected before it gets
-//! a local reply.
+//! Requests of the tower service take the exchange that clients of the server take as well. What is rejected before
+//! it gets a local reply.
 //!
 //! # What is tried twice
 //!

@@ -1,4 +1,4 @@
-//! Where a request goes, and whether it may.
+//! The cluster of a request, and the checks before it is forwarded.
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -20,7 +20,7 @@ use crate::observe::targets;
 use crate::state::{Generation, Nowhere, RouteState};
 use crate::strict_path;
 
-/// Why no route takes a request.
+/// The reason why no route takes a request.
 #[derive(Debug)]
 pub(crate) enum Unrouted {
     NotFound,
@@ -53,9 +53,8 @@ pub(crate) fn find_route(
 ///
 /// # Errors
 ///
-/// The route asks for a protection that is not there, so that its requests are rejected; it does not
-/// take the path; the request has come back to the proxy; the route leads nowhere; or the request
-/// belongs to none of its partitions.
+/// The route requires a policy that does not exist, so its requests are rejected; it does not allow the path; the
+/// request is in a loop; the route has no cluster; or no partition has the request's key.
 pub(crate) fn find_cluster(
     route: &Route,
     state: &RouteState,
@@ -92,7 +91,7 @@ pub(crate) fn find_cluster(
         })
 }
 
-/// Makes sure that the route asks for no protection that is not there, and takes requests with this path.
+/// Checks that every policy of the route exists, and that it allows this path.
 ///
 /// # Errors
 ///
@@ -131,8 +130,8 @@ pub(crate) fn check_path(route: &Route, path: &str) -> Result<(), ForwardError> 
 ///
 /// # Errors
 ///
-/// The request is rejected: a tunnel that the client did not ask the proxy for, a handshake that is none, a body
-/// where none belongs, or one that is too large.
+/// The request is rejected: it opens a tunnel that the proxy does not offer, its handshake is invalid, it has a
+/// body where none is allowed, or the body is too large.
 pub(super) fn validate(
     head: &HttpHead<'_>,
     wish: Option<&Wish>,
@@ -167,7 +166,7 @@ pub(super) fn validate(
     valid.map(|()| body_kind).map_err(client_error)
 }
 
-/// Checks the declared length of a request whose body nobody reads.
+/// Checks the declared length of a request whose body is not read.
 ///
 /// # Errors
 ///
@@ -178,11 +177,11 @@ pub(crate) fn check_length(head: &HttpHead<'_>, limit: Option<u64>) -> Result<()
     valid.map_err(client_error)
 }
 
-/// Checks whether a request as its head says may be sent to a destination of a cluster with these settings.
+/// Checks by its head whether a request may be sent to a destination of a cluster with these settings.
 ///
 /// # Errors
 ///
-/// As [`validate`]; or the cluster forbids the protocol that the client asks for.
+/// As [`validate`]; or the cluster does not allow the requested protocol.
 pub(crate) fn check_head(
     parts: &Parts,
     head: &HttpHead<'_>,

@@ -1,4 +1,4 @@
-//! What heads are made of, from those that were sent on to those that come.
+//! Recycled maps of heads: those of finished requests serve new ones.
 //!
 //! A map of fields has two blocks, and so has one of extensions, each value of which has another. A
 //! thread that forwards many requests gets along with the blocks of those that are under way at a time.
@@ -18,7 +18,7 @@ use crate::http1::Field;
 use crate::local_pool::LocalPool;
 use crate::response::ExchangeInfo;
 
-/// Maps of each kind that a thread keeps; as many as requests are under way at a time on a busy one.
+/// Maximum number of unused maps of each kind per thread: the number of concurrent requests on a busy thread.
 const MOST: usize = 128;
 
 /// Fields of a map that is worth keeping.
@@ -27,10 +27,10 @@ const LARGEST: usize = 64;
 /// Bytes of a name that is worth keeping.
 const LONGEST: usize = 64;
 
-/// Fields that are taken out of a map again, if the others are those that are wanted: what layers have added.
+/// Maximum number of surplus fields, such as those of layers, that are removed so that a map can be recycled.
 const ADDED: usize = 4;
 
-/// What a head is for. Those of one kind resemble each other.
+/// The purpose of a head. Heads of one purpose have similar fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Request,
@@ -47,11 +47,11 @@ thread_local! {
     static SPARE: [HeadParts; 3] = const { [HeadParts::new(), HeadParts::new(), HeadParts::new()] };
 }
 
-/// What heads of one kind are made of.
+/// The recycled maps of one kind of head.
 struct HeadParts {
-    /// With names, and without values.
+    /// Maps that keep their names; the values are empty.
     fields: LocalPool<HeaderMap, MOST>,
-    /// Empty but for a value that says nothing.
+    /// Extensions that hold an empty placeholder only.
     extensions: LocalPool<Extensions, MOST>,
 }
 
@@ -64,8 +64,8 @@ impl HeadParts {
     }
 }
 
-/// A map of fields that came with `head`, at most so many, with room for `more`. Values share its memory. `None` if one of
-/// them cannot be said in `http` types.
+/// Returns a map of at most so many fields of `head`, with capacity for `more`. Values share its memory. `None` if
+/// a field cannot be represented in `http` types.
 pub(crate) fn fields<'a>(
     kind: Kind,
     head: &Bytes,
@@ -97,17 +97,17 @@ pub(crate) fn fields<'a>(
     Some(map)
 }
 
-/// How far the names of a map were those that were wanted.
+/// The degree to which a recycled map had the needed names.
 enum Filled {
-    /// They are what was wanted.
+    /// The map had exactly the needed names.
     All,
-    /// They are the first of what was wanted.
+    /// The map had the first ones of the needed names.
     Names,
-    /// They are others.
+    /// The map had other names.
     Other,
 }
 
-/// Gives the names of a map, each of which it has once, the values of `fields`, as long as those have the same names.
+/// Sets the values of a map, which has each name once, to those of `fields`, as long as the names agree in order.
 fn fill<'a>(
     map: &mut HeaderMap,
     head: &Bytes,
@@ -154,7 +154,7 @@ fn value(head: &Bytes, field: &Field) -> Option<HeaderValue> {
     HeaderValue::from_maybe_shared(value).ok()
 }
 
-/// Extensions that are empty but for what each head of its kind has, which says nothing yet.
+/// Returns extensions with the placeholder that heads of this kind replace by their value.
 pub(crate) fn extensions(kind: Kind) -> Extensions {
     let spare = SPARE.try_with(|spare| {
         let own = spare[kind as usize].extensions.take();
@@ -167,7 +167,7 @@ pub(crate) fn extensions(kind: Kind) -> Extensions {
     spare.ok().flatten().unwrap_or_default()
 }
 
-/// Keeps the maps of a head that nobody needs any more. The values that are in them are dropped.
+/// Keeps the maps of a finished head. Their values are dropped.
 pub(crate) fn release(kind: Kind, mut fields: HeaderMap, mut extensions: Extensions) {
     // With these, programs' values are dropped, which may want a map themselves.
     empty_fields(&mut fields);
@@ -194,7 +194,7 @@ fn empty_fields(fields: &mut HeaderMap) {
     }
 }
 
-/// Leaves the block of what each head has, if there is nothing else.
+/// Resets the extensions to the placeholder, if they hold nothing else.
 fn empty_extensions(kind: Kind, extensions: &mut Extensions) {
     let context = extensions.get::<RouteContext>();
     let is_kept = match (kind, extensions.len(), context) {

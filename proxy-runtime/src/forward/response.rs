@@ -24,7 +24,7 @@ pub(crate) fn own(status: StatusCode, allow: Option<&str>, form: ErrorForm) -> R
     response
 }
 
-/// The same, for a request that failed.
+/// Creates the local reply to a request that failed.
 pub(crate) fn own_to(error: &ForwardError, form: ErrorForm) -> Response<ProxyBody> {
     let mut response = own(error.status(), None, form);
     websocket::tell_version(error, response.headers_mut());

@@ -1,4 +1,4 @@
-//! What a request has with it on its way through layers.
+//! The context that a request carries in its extensions through layers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::proxy::ProxyService;
 use crate::response::LayerAttempts;
 use crate::state::Generation;
 
-/// The route that a request goes through layers of, among the request's extensions.
+/// The route of a request that passes through layers, in the request's extensions.
 #[derive(Clone)]
 pub struct RouteContext(Option<Context>);
 
-/// Only the extensions of a head that is not in use have an empty one.
+/// Panic message: only the extensions of an unused head lack the context.
 const GIVEN: &str = "a request has its context until it is sent on";
 
 #[derive(Clone)]
@@ -71,16 +71,16 @@ impl RouteContext {
         self.get().generation.snapshot().route_at(self.get().index)
     }
 
-    /// A value of the route's `Metadata`, by which one layer can be told different things by different routes.
+    /// Returns a value of the route's `Metadata`, with which routes can configure a shared layer.
     pub fn route_metadata(&self, key: &str) -> Option<&str> {
         let metadata = self.route().config().metadata.as_ref()?;
         metadata.get(key).map(String::as_str)
     }
 
-    /// Has the request go to another cluster of the configuration than those of the route, which is
-    /// YARP's `ReassignProxyRequest`. It counts from the next call of the inner service on.
+    /// Sends the request to another cluster of the configuration, like YARP's `ReassignProxyRequest`. Takes effect
+    /// with the next call of the inner service.
     ///
-    /// Returns false if there is no such cluster; the request goes where it would have gone.
+    /// Returns false if there is no such cluster; then nothing changes.
     ///
     /// ```
     /// use proxy_model::ClusterId;
@@ -106,7 +106,7 @@ impl RouteContext {
         self.get().assigned
     }
 
-    /// Returns what an attempt to forward the request needs.
+    /// Returns the parts that an attempt to forward the request needs.
     pub(super) fn into_origin(self) -> RequestOrigin {
         let context = self.0.expect(GIVEN);
         RequestOrigin {
@@ -133,7 +133,7 @@ impl RouteContext {
         self.get().form
     }
 
-    /// When the request came. Its time is one, however often a layer asks.
+    /// Returns the time at which the request arrived, the same for all its layers.
     pub(crate) fn started(&self) -> Instant {
         self.get().started
     }

@@ -1,9 +1,9 @@
-//! Names of fields, as they are received and as they are kept.
+//! Comparison of received field names with stored ones.
 
-/// Whether this is how a name was written, of which the letters are small ones.
+/// Returns true if `received` equals `name`, which is in lower case, ignoring case.
 ///
-/// Eight bytes at a time, of which the last overlap those before them: byte by byte, this would be most of what it takes to
-/// fill a map.
+/// Compares eight bytes at a time, and the last eight overlap the ones before: byte by byte, the comparison would
+/// take most of the time of filling a map.
 #[inline]
 pub(super) fn is_named(received: &[u8], name: &[u8]) -> bool {
     if received.len() != name.len() {
@@ -29,7 +29,7 @@ fn halves(bytes: &[u8]) -> Option<[u8; 8]> {
     Some((u64::from(first) << 32 | u64::from(last)).to_ne_bytes())
 }
 
-/// The same of eight bytes, none of which has its highest bit set in the name.
+/// Compares eight bytes, ignoring case. No byte of the name has its highest bit set.
 #[inline]
 fn is_word(received: [u8; 8], name: [u8; 8]) -> bool {
     const EACH: u64 = u64::MAX / 0xff;

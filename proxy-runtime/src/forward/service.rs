@@ -53,7 +53,7 @@ impl ProxyService {
     }
 }
 
-/// The response to come. Dropped, it cancels the request at the destination.
+/// The future of a response. Dropping it cancels the request at the destination.
 #[must_use = "futures do nothing unless polled"]
 pub struct ResponseFuture {
     state: ServiceState,
@@ -62,12 +62,12 @@ pub struct ResponseFuture {
 }
 
 enum ServiceState {
-    /// Nobody has to be asked. Taken when it is given out.
+    /// A response that is ready. Taken when it is returned.
     Known(Option<Box<Response<ProxyBody>>>),
     Exchange(Exchange),
-    /// The policies of a route have been asked.
+    /// A call of the route's policies.
     Awaited(PooledFuture<Response<ProxyBody>>),
-    /// The layers of a route have been asked.
+    /// A call of the route's layers.
     Layered(Layered),
 }
 

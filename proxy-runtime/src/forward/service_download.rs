@@ -12,9 +12,9 @@ use crate::response::ResponseSlot;
 pub(crate) struct ServiceDownload {
     /// The fields of the head.
     pub(super) table: PooledTable,
-    /// The response after its head was put into the slot.
+    /// The response, after its head was moved to the slot.
     pub(super) begun: Option<Incoming>,
-    /// True if all of it was put into the slot.
+    /// True if the whole response was moved to the slot.
     pub(super) is_done: bool,
     /// True if the caller has not taken the last frame.
     pub(super) is_full: bool,
@@ -62,7 +62,7 @@ impl Download for ServiceDownload {
 }
 
 impl ServiceDownload {
-    /// Puts what was received into the slot; ready unless the caller has to take the last part first.
+    /// Moves received data to the slot. Ready unless the caller must take the last part first.
     pub(super) fn poll_put(&mut self, slot: &ResponseSlot, has_news: &mut bool) -> Poll<()> {
         let Some(incoming) = &mut self.begun else {
             return Poll::Ready(());

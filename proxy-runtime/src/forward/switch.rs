@@ -20,7 +20,7 @@ pub(crate) struct SwitchRequest {
 }
 
 impl SwitchRequest {
-    /// Checks the response to a request for a switch, and makes of its head that for the client.
+    /// Checks the response to a request for a switch, and converts its head to that for the client.
     #[cold]
     pub(super) fn answered(
         &mut self,

@@ -1,7 +1,8 @@
-//! Heads in `http` types, written as a destination of HTTP/1.1 gets them, and made of what it answers.
+//! Conversion between heads in `http` types and HTTP/1.1 heads of destinations.
 //!
-//! A request's head is written out of its map in one pass, by the operations that the route was compiled to; no other map is
-//! made of it on the way. A response's head becomes one map, with nothing in it that would have to be taken out again.
+//! A request's head is written out of its map in one pass, by the operations that the route was compiled to; no
+//! other map is made of it on the way. A response's head becomes one map, with nothing in it that would have to be
+//! taken out again.
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH};
@@ -34,7 +35,8 @@ pub(crate) struct TypedRequest<'a> {
     pub(crate) remote: Option<FieldValue<'a>>,
 }
 
-/// Whether `Connection` names a field that is there and would be sent on otherwise (RFC 9110 section 7.6.1).
+/// Returns true if `Connection` names a field that is present and would otherwise be forwarded (RFC 9110 section
+/// 7.6.1).
 fn takes_along(fields: &HeaderMap) -> bool {
     let mut lines = fields.get_all(CONNECTION).iter();
     lines.any(|line| {
@@ -46,7 +48,7 @@ fn takes_along(fields: &HeaderMap) -> bool {
     })
 }
 
-/// The fields but for those that `Connection` names.
+/// Returns the fields without those that `Connection` names.
 #[cold]
 fn without_named(fields: &HeaderMap) -> HeaderMap {
     let mut fields = fields.clone();
@@ -54,7 +56,7 @@ fn without_named(fields: &HeaderMap) -> HeaderMap {
     fields
 }
 
-/// How a body is framed in HTTP/1.1.
+/// Returns the framing of a body in HTTP/1.1.
 pub(crate) fn framing(head: &HttpHead<'_>, kind: BodyKind) -> Framing {
     let classes = head.classes();
     match kind {
@@ -70,7 +72,7 @@ pub(crate) fn framing(head: &HttpHead<'_>, kind: BodyKind) -> Framing {
     }
 }
 
-/// The target as it was received; `None` if it is none of HTTP/1.1.
+/// Returns the target as received. `None` if it has no form of HTTP/1.1.
 pub(crate) fn target<'a>(head: &'a HttpHead<'_>) -> Option<OutgoingTarget<'a>> {
     OutgoingTarget::new(head.path().as_bytes(), head.query().map(str::as_bytes))
 }
@@ -220,9 +222,9 @@ impl TypedRequest<'_> {
     }
 }
 
-/// Status and fields that a client gets for the final head of a destination's response. `text` begins with the head, of which
-/// `table` has the fields; values share its memory. The changes of filters (`edits`) come before the route's. There is room
-/// for `more` fields. `None` if it cannot be said in `http` types.
+/// Returns the status and fields that a client gets for the final head of a destination's response. `text` begins
+/// with the head, and `table` has its fields; values share its memory. The changes of filters (`edits`) come before
+/// the route's. There is room for `more` fields. `None` if it cannot be represented in `http` types.
 pub(crate) fn final_head(
     response: &RawResponse,
     text: &Bytes,
@@ -241,7 +243,7 @@ pub(crate) fn final_head(
     Some((status, fields))
 }
 
-/// The same without what the route does to them.
+/// Returns the status and fields of the head as received, without the route's changes.
 fn received_head(
     response: &RawResponse,
     text: &Bytes,
@@ -262,7 +264,7 @@ fn received_head(
     Some((status, fields))
 }
 
-/// Status and fields that are sent on, but for what the route does.
+/// Returns the status and fields that are forwarded, before the route's changes.
 pub(crate) fn kept(
     response: &RawResponse,
     text: &Bytes,

@@ -1,7 +1,7 @@
 //! Requests that switch to another protocol, and the tunnels that they become.
 //!
-//! A tunnel begins only when the destination has agreed: what a client sends behind its request waits until then, and is
-//! read as the next request if the destination rejects.
+//! A tunnel begins only when the destination has agreed: what a client sends behind its request waits until then,
+//! and is read as the next request if the destination rejects.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ pub(crate) struct Upgrade {
 /// The client's connection once the proxy has answered, by the server that the proxy is in.
 #[derive(Debug)]
 pub(crate) enum UpgradedClient {
-    /// This crate's server on HTTP/1.1.
+    /// A connection of this crate's server over HTTP/1.1.
     #[cfg(feature = "server")]
     Server(crate::stream::OnUpgrade),
     /// HTTP/2, and other servers that are made with hyper.
@@ -81,7 +81,7 @@ impl UpgradedClient {
     }
 }
 
-/// How a client asks for another protocol.
+/// The form in which a client requests another protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// `Upgrade` of HTTP/1.1, with its value.
@@ -92,8 +92,8 @@ pub(crate) enum Wish {
 }
 
 impl Upgrade {
-    /// The wish of a request, if it has one that can be fulfilled: WebSocket or SPDY. Other protocols are not switched
-    /// to; their requests are served as if they had not asked (RFC 9110 section 7.8).
+    /// The wish of a request, if it has one that can be fulfilled: WebSocket or SPDY. Requests for other protocols
+    /// are served without a switch (RFC 9110 section 7.8).
     pub(crate) fn take_from(parts: &mut Parts) -> Option<Box<Self>> {
         let wish = Wish::of(parts)?;
         // The connection of a server that knows nothing of upgrades leaves nothing here.
@@ -102,7 +102,7 @@ impl Upgrade {
         Some(Box::new(Self { client, wish }))
     }
 
-    /// What the client wants.
+    /// Returns the protocol switch that the client requests.
     pub(crate) fn wish(&self) -> &Wish {
         &self.wish
     }
@@ -114,7 +114,7 @@ impl Upgrade {
 }
 
 impl Wish {
-    /// Whether it is a WebSocket.
+    /// Returns true if it is a WebSocket.
     pub(crate) fn is_websocket(&self) -> bool {
         match self {
             Self::Upgrade(protocol) => protocol.as_bytes().eq_ignore_ascii_case(b"websocket"),
@@ -152,8 +152,8 @@ impl Wish {
 }
 
 impl UpgradedClient {
-    /// Carries bytes both ways until both sides have said that they are done, one of them breaks, or nothing has come
-    /// from either for `timeout`.
+    /// Copies bytes in both directions until both sides have ended, one of them fails, or neither has sent anything
+    /// for `timeout`.
     ///
     /// Dropped, it closes the client's side.
     pub(crate) async fn carry(
@@ -226,14 +226,14 @@ async fn carry(
 struct Direction<'a> {
     activity: &'a Activity,
     count: &'a (dyn Fn(u64) + Sync),
-    /// What it means that reading fails.
+    /// The kind of error if a read fails.
     read: ForwardErrorKind,
-    /// What it means that writing fails.
+    /// The kind of error if a write fails.
     write: ForwardErrorKind,
 }
 
 impl Direction<'_> {
-    /// Carries bytes until `from` ends, and tells `to` so. The other direction goes on.
+    /// Copies bytes until `from` ends, and then shuts down `to` for writing. The other direction continues.
     async fn carry(
         &self,
         mut from: impl AsyncRead + Unpin,

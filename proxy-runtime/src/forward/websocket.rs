@@ -1,9 +1,9 @@
 //! The handshake of WebSocket (RFC 6455 section 4), between any two versions of HTTP.
 //!
-//! The proxy is a party to it: it rejects a client's handshake that is none before a destination sees it, and believes a
-//! destination's `101` only with what proves that it was meant (RFC 6455 section 4.1). HTTP/2 asks for a WebSocket without
-//! the key and its proof (RFC 8441 section 5), so the proxy makes what is missing. Subprotocols and extensions are for the
-//! two ends to agree on.
+//! The proxy takes part in it: it rejects an invalid handshake of a client before a destination sees it, and
+//! accepts a destination's `101` only with the correct accept key (RFC 6455 section 4.1). Over HTTP/2 there is no
+//! key (RFC 8441 section 5), so the proxy adds and checks it. Subprotocols and extensions are for the two ends to
+//! agree on.
 
 use http::header::{
     CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
@@ -27,7 +27,7 @@ const PROOF: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// Digits of a key: 16 bytes in base64, without the two signs that fill it up.
 const KEY_DIGITS: usize = 22;
 
-/// What is wrong with a client's handshake (RFC 6455 section 4.2.1).
+/// The error in a client's handshake (RFC 6455 section 4.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadRequest {
     #[error("a WebSocket is asked for with another method than GET")]
@@ -40,7 +40,7 @@ pub(crate) enum BadRequest {
     Version,
 }
 
-/// What is wrong with the `101` of a destination (RFC 6455 section 4.1).
+/// The error in the `101` of a destination (RFC 6455 section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum BadResponse {
     #[error("the destination switched to another protocol than `websocket`")]
@@ -51,11 +51,12 @@ enum BadResponse {
     Proof,
 }
 
-/// Makes sure that a client's handshake is one. In HTTP/2, where it is made without a key, there may be none.
+/// Checks a client's handshake. Over HTTP/2, the key may be absent.
 ///
 /// # Errors
 ///
-/// It is not: 400, or 426 if the client wants another version and speaks one of HTTP in which that can be said.
+/// The handshake is invalid: 400, or 426 if the client requests another version and the HTTP version allows that
+/// status.
 pub(crate) fn check_request(
     method: &Method,
     headers: &HeaderMap,
@@ -85,8 +86,7 @@ fn rejected(bad: BadRequest, is_http2: bool) -> ForwardError {
     ForwardError::new(ForwardErrorKind::RequestRejected, status).with_source(bad)
 }
 
-/// Adds to the response for a request that failed what a client is to be told about WebSockets: which version there is
-/// (RFC 6455 section 4.4).
+/// Adds the supported version of WebSocket to the response to a failed handshake (RFC 6455 section 4.4).
 pub(crate) fn tell_version(error: &ForwardError, headers: &mut HeaderMap) {
     let source = std::error::Error::source(error);
     let bad = source.and_then(|source| source.downcast_ref::<BadRequest>());
@@ -158,11 +158,11 @@ impl Challenge {
         Self { key, proof }
     }
 
-    /// Checks the headers of a destination's `101`, and takes the proof out: who asked without a key gets none.
+    /// Checks the headers of a destination's `101`, and removes the accept key, which only a client with a key gets.
     ///
     /// # Errors
     ///
-    /// The destination answers `101` and does not speak WebSocket: 502.
+    /// The `101` is no valid WebSocket handshake: 502.
     pub(crate) fn check(&self, headers: &mut HeaderMap) -> Result<(), ForwardError> {
         let is_websocket = |protocol: &&HeaderValue| {
             let protocol = protocol.as_bytes();

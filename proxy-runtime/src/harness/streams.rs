@@ -9,12 +9,12 @@ use crate::upstream::{response_text, stream_request, upload};
 pub struct StreamHarness;
 
 impl StreamHarness {
-    /// Returns the request that a head in HTTP/1.1 becomes. `None` if it makes no request of HTTP/2.
+    /// Converts an HTTP/1.1 head to an HTTP/2 request. `None` if it is not valid there.
     pub fn request(head: &[u8], is_tls: bool) -> Option<Request<()>> {
         stream_request(head, is_tls)
     }
 
-    /// Returns the head in HTTP/1.1 that a response becomes.
+    /// Converts a response to an HTTP/1.1 head.
     pub fn response(status: StatusCode, fields: &HeaderMap) -> Vec<u8> {
         response_text(status, fields, b"")
     }

@@ -1,4 +1,4 @@
-//! An IP address as destinations are told it.
+//! The text form of an IP address in header fields for destinations.
 
 use std::io::{Cursor, Write};
 use std::net::{IpAddr, Ipv4Addr};

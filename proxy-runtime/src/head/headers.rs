@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use crate::http1::{ClassSet, classify, is_dropped_from_trailers};
 use crate::http1::{FieldClass, is};
 
-/// The field that tells who has forwarded a request.
+/// The field with the proxies that have forwarded a request.
 pub(crate) const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 
 /// Fields that are meant for the recipient of the content, so that `Connection` may not name them (RFC 9110 section
@@ -53,7 +53,7 @@ pub(crate) fn received_name(class: FieldClass, name: &[u8]) -> Option<HeaderName
     })
 }
 
-/// Names that most responses have, told apart by their length: quicker than to look for them among all that are known.
+/// Returns a name that most responses have, found by its length: faster than a look-up among all known names.
 fn usual_name(name: &[u8]) -> Option<HeaderName> {
     let (usual, is_it) = match name.len() {
         4 => (VARY, is(name, b"vary")),
@@ -85,8 +85,8 @@ fn is_hop_by_hop(name: &HeaderName) -> bool {
     ClassSet::HOP_BY_HOP.contains(classify(name.as_str().as_bytes()))
 }
 
-/// Removes the fields that `Connection` names and may name, but for those that concern one connection by their names,
-/// which are for the caller to remove or to keep.
+/// Removes the fields that `Connection` names, except fields that always concern one connection, which the caller
+/// removes or keeps.
 pub(crate) fn strip_named(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
         for name in named_by_connection(headers) {
@@ -110,7 +110,7 @@ pub(crate) fn strip_options(headers: &mut HeaderMap) {
     }
 }
 
-/// Removes the fields by which connections live, whatever a route says of them.
+/// Removes the fields of the connection, whatever a route configures.
 pub(crate) fn strip_framing(headers: &mut HeaderMap) {
     for name in [CONNECTION, UPGRADE, TRANSFER_ENCODING] {
         headers.remove(name);
@@ -168,7 +168,7 @@ pub(crate) fn drop_pointless_length(status: StatusCode, headers: &mut HeaderMap)
     }
 }
 
-/// A `Content-Length`: digits and nothing else.
+/// Parses a `Content-Length`, which must be digits only.
 pub(crate) fn parse_length(value: &HeaderValue) -> Option<u64> {
     let text = value.to_str().ok()?;
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -177,8 +177,8 @@ pub(crate) fn parse_length(value: &HeaderValue) -> Option<u64> {
     text.parse().ok()
 }
 
-/// Removes what has no business in trailers: fields about one connection, about framing and routing, those by which a
-/// request is attributed or authorised (RFC 9110 section 6.5.1), and names that imitate them.
+/// Removes fields that are not allowed in trailers: those of one connection, of framing, routing, attribution and
+/// authorisation (RFC 9110 section 6.5.1), and names that imitate them.
 pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
     strip_hop_by_hop(trailers);
     let is_dropped = |name: &&HeaderName| {
@@ -217,14 +217,14 @@ pub(crate) fn strip_for_http2(headers: &mut HeaderMap) {
     }
 }
 
-/// Bytes of a head for HTTP/2 of which a value may share the memory for as long as it likes.
+/// Maximum number of bytes of an HTTP/2 head whose memory its values may share without a time limit.
 #[cfg(feature = "http2")]
 pub(crate) const MOST_SHARED: usize = 1024;
 
-/// Gives each value of a long head memory of its own.
+/// Copies each value of a long head into its own memory.
 ///
-/// What sends heads keeps values for as long as their connection lives, to send them again by a number (RFC 7541
-/// section 2.3.2), and with a value all of the memory that it shares: for an idle connection that would be megabytes.
+/// An HPACK encoder keeps values as long as its connection lives (RFC 7541 section 2.3.2), and with a value all
+/// memory that it shares: for an idle connection that would be megabytes.
 #[cfg(feature = "http2")]
 #[cold]
 pub(crate) fn take_apart(headers: &mut HeaderMap) {
@@ -236,7 +236,7 @@ pub(crate) fn take_apart(headers: &mut HeaderMap) {
     }
 }
 
-/// The same, unless the head is short.
+/// Copies the values of a head out of its memory, unless the head is short.
 #[cfg(feature = "http2")]
 pub(crate) fn take_apart_if_long(headers: &mut HeaderMap) {
     let lengths = headers.iter();

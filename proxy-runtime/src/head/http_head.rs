@@ -12,7 +12,7 @@ use crate::connection::ConnectionInfo;
 use crate::head::HeaderMutations;
 use crate::http1::{ClassSet, FieldClass, classify, has_underscore};
 
-/// The head of a request in `http` types, together with what is known of its connection.
+/// The head of a request in `http` types, with its connection's information.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HttpHead<'a> {
     parts: &'a Parts,
@@ -34,7 +34,7 @@ impl<'a> HttpHead<'a> {
         Self::told(parts, classes, host)
     }
 
-    /// The same of a head whose fields have these classes.
+    /// Creates the head; `classes` are the classes of its fields.
     pub(crate) fn of_classes(parts: &'a Parts, classes: ClassSet) -> Self {
         Self::told(parts, classes, host(parts, classes))
     }
@@ -60,7 +60,7 @@ impl<'a> HttpHead<'a> {
         Self::with_fields(parts, connection, classes, host)
     }
 
-    /// The same of a head whose fields have these classes.
+    /// Creates the head with its connection; `classes` are the classes of its fields.
     #[cfg(all(feature = "http2", feature = "server"))]
     pub(crate) fn with_classes(
         parts: &'a Parts,
@@ -87,8 +87,8 @@ impl<'a> HttpHead<'a> {
         }
     }
 
-    /// The method. A WebSocket that is asked for with `CONNECT` in HTTP/2 (RFC 8441) is one that would be asked for
-    /// with `GET` in HTTP/1.1, and is routed as such.
+    /// Returns the method. A WebSocket over HTTP/2 (`CONNECT`, RFC 8441) is routed like one over HTTP/1.1, as
+    /// `GET`.
     pub(crate) fn method_value(&self) -> &'a Method {
         self.method
     }
@@ -101,8 +101,7 @@ impl<'a> HttpHead<'a> {
         self.parts.version
     }
 
-    /// The same head with what filters changed, which is for the request that is sent on; what is asked of the head is
-    /// answered as it was received.
+    /// Adds the changes of filters, which apply to the forwarded request. Accessors still return the received head.
     #[must_use]
     pub(crate) fn with_edits(self, edits: &'a HeaderMutations) -> Self {
         Self {
@@ -120,7 +119,7 @@ impl<'a> HttpHead<'a> {
         self.connection
     }
 
-    /// The classes of its fields.
+    /// Returns the classes of its fields: bits for the fields that the proxy must handle.
     pub(crate) fn classes(&self) -> ClassSet {
         self.classes
     }

@@ -2,8 +2,8 @@
 
 use http::Extensions;
 
-/// Puts a value into the extensions of a head: in the place of one of its type, if there is one, so that it takes no
-/// block.
+/// Inserts a value into the extensions of a head. A present value of its type is overwritten, which needs no
+/// allocation.
 pub(crate) fn put_in_place<T: Clone + Send + Sync + 'static>(
     extensions: &mut Extensions,
     value: T,

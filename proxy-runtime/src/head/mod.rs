@@ -1,5 +1,4 @@
-//! Heads of requests and responses in `http` types: what routing, filters and transforms read of them and change in
-//! them.
+//! Heads of requests and responses in `http` types: the parts that routing, filters and transforms read and change.
 
 mod address_text;
 mod error_form;

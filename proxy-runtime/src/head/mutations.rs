@@ -54,10 +54,10 @@ const PROTECTED: ClassSet = ClassSet::EMPTY
     .with(FieldClass::Expect)
     .with(FieldClass::HopByHop);
 
-/// Maximum number of names that are kept for the next head.
+/// Maximum number of names kept for the next head.
 const MOST_NAMES: usize = 16;
 
-/// The changes to one head, in order: an overlay, since the head itself may be a buffer that somebody else reads.
+/// The changes to one head, in order: an overlay, since the head itself may be a shared buffer.
 ///
 /// One serves any number of heads, one after the other; until something is changed it holds no memory, and then it
 /// keeps what changes of fields need.
@@ -98,7 +98,7 @@ impl fmt::Debug for HeldValues {
 pub(crate) struct ResponseNotes(Vec<FieldMutation>);
 
 impl ResponseNotes {
-    /// Makes the changes.
+    /// Applies the changes.
     pub(crate) fn apply_to(self, headers: &mut HeaderMap) {
         let mut edits = HeaderMutations::default();
         edits.make_noted(self);
@@ -143,8 +143,7 @@ impl HeaderMutations {
         self.fields.is_empty() && self.path.is_none() && self.query.is_none() && self.host.is_none()
     }
 
-    /// Forgets all changes, to begin with another head. Keeps the room, as much of it as most filters need, and what is
-    /// held.
+    /// Clears all changes for the next head. Keeps held values, and as much capacity as most filters need.
     pub(crate) fn clear(&mut self) {
         let room = MOST_NAMES.saturating_sub(self.names.len());
         let forgotten = self.fields.drain(..).take(room);
@@ -202,7 +201,7 @@ impl HeaderMutations {
         ResponseNotes(std::mem::take(&mut self.of_response))
     }
 
-    /// Makes changes that were decided with the request, after all others.
+    /// Applies changes that filters decided with the request, after all others.
     pub(crate) fn make_noted(&mut self, notes: ResponseNotes) {
         self.fields.extend(notes.0);
     }
@@ -212,7 +211,7 @@ impl HeaderMutations {
         self.path.as_deref()
     }
 
-    /// The query, if it was changed: `Some(None)` if there is to be none.
+    /// Returns the changed query. `Some(None)` if it was removed, `None` if it is unchanged.
     pub(crate) fn query(&self) -> Option<Option<&str>> {
         self.query.as_ref().map(Option::as_deref)
     }
@@ -237,7 +236,7 @@ impl HeaderMutations {
         })
     }
 
-    /// Makes the changes of fields.
+    /// Applies the changes of fields.
     pub(crate) fn apply_to(&self, headers: &mut HeaderMap) {
         for edit in &self.fields {
             // What is a name there is one here.
@@ -285,7 +284,7 @@ impl HeaderMutations {
         Ok(())
     }
 
-    /// A name, the one that was made before if there is one.
+    /// Returns a field name, reusing one that was created before.
     fn name(&mut self, name: &str) -> Option<FieldName> {
         let mut known = self.names.iter();
         match known.position(|known| known.as_bytes() == name.as_bytes()) {

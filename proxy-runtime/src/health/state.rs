@@ -129,7 +129,7 @@ impl HealthState {
         self.passive.get()?.reactivate(now)
     }
 
-    /// When the passive check last changed its verdict, and why.
+    /// Returns the time and reason of the last change by the passive check.
     pub(crate) fn passive_change(&self) -> Option<(Timestamp, Arc<str>)> {
         self.passive.get()?.judged.lock().change.clone()
     }
@@ -159,7 +159,7 @@ impl HealthState {
 #[derive(Debug, Default)]
 pub(crate) struct PassiveHealth {
     shown: ShownHealth,
-    /// True if the log says that the destination is unhealthy.
+    /// True if the log has reported the destination as unhealthy.
     reported: AtomicBool,
     judged: Mutex<Judged>,
 }
@@ -167,9 +167,9 @@ pub(crate) struct PassiveHealth {
 #[derive(Debug, Default)]
 struct Judged {
     window: FailureWindow,
-    /// When the destination gets requests again, while it is unhealthy.
+    /// The time at which an unhealthy destination gets requests again.
     until: Option<Instant>,
-    /// When the health last changed, and why.
+    /// The time and reason of the last change.
     change: Option<(Timestamp, Arc<str>)>,
 }
 
@@ -207,7 +207,7 @@ impl PassiveHealth {
         true
     }
 
-    /// Notes that the log says that the destination is unhealthy.
+    /// Records that the log has reported the destination as unhealthy.
     pub(crate) fn note_reported(&self) {
         self.reported.store(true, Ordering::Relaxed);
     }

@@ -58,8 +58,8 @@ pub enum Rejection {
     /// A line begins with a space or a tab: folding, or white space before the first field (RFC
     /// 9112 sections 2.2 and 5.2). 400.
     Folded,
-    /// A name becomes, for programs that map `-` to `_`, one that frames, routes or attributes
-    /// messages (RFC 3875 section 4.1.18), such as `X_Forwarded_For`. 400.
+    /// A field name that some programs map to one that frames, routes or attributes messages, because they read `_`
+    /// as `-` (RFC 3875 section 4.1.18), such as `X_Forwarded_For`. 400.
     Imitation,
     /// The head is larger than the limit (RFC 6585 section 5). 431.
     HeadTooLarge,

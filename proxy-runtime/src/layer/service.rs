@@ -32,7 +32,7 @@ trait ErasedService: Send + Sync {
 }
 
 impl RouteService {
-    /// Makes a service from a function.
+    /// Creates a service from a function.
     pub(crate) fn from_fn(
         answer: impl Fn(Request<ProxyRequestBody>) -> RouteFuture + Send + Sync + 'static,
     ) -> Self {
@@ -68,7 +68,7 @@ where
 }
 
 impl RouteService {
-    /// Does the same as [`call`](Service::call), without `&mut`.
+    /// Does the same as [`call`](Service::call), with `&self`.
     pub(crate) fn answer(&self, request: Request<ProxyRequestBody>) -> RouteFuture {
         self.0.call(request)
     }
@@ -206,7 +206,7 @@ impl RouteLayers {
         }
     }
 
-    /// The same layers, inside of these policies.
+    /// Wraps the layers in these policies.
     pub(crate) fn inside(mut self, policies: Option<&BoxLayer>) -> Self {
         self.service = match policies {
             Some(policies) => policies(self.named.clone()),

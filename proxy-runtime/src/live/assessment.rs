@@ -61,8 +61,8 @@ impl Assessment {
 
 /// Decides which destinations of `cluster` may be picked.
 ///
-/// `fault` returns the reason why the destination at a position is unhealthy, if it is. Destinations in `without` have just failed and may not be picked
-/// in any case.
+/// `fault` returns the reason why the destination at a position is unhealthy, if it is. Destinations in `without`
+/// have just failed and may not be picked in any case.
 ///
 /// 1. A destination of weight 0 gets nothing, unless all destinations of the cluster have weight 0:
 ///    then weights are ignored.
@@ -93,6 +93,7 @@ pub(crate) fn assess(
         if verdicts[i].is_none()
             && let Some(fault) = fault(i)
         {
+            // Kept for panic mode, and copied only once a destination is unhealthy.
             by_weight.get_or_insert_with(|| verdicts.clone());
             verdicts[i] = Some(fault);
         }
@@ -107,6 +108,7 @@ pub(crate) fn assess(
         };
     }
 
+    // Health comes before tiers: a tier without a healthy destination is skipped.
     prefer_tier(destinations, &mut verdicts);
     if let Some(zone) = zone {
         prefer_zone(destinations, zone, &mut verdicts);

@@ -10,7 +10,7 @@ use crate::live::Assessment;
 pub(crate) struct Available {
     /// The epoch of the cluster's health; see [`ClusterLive`](crate::live::ClusterLive).
     epoch: u64,
-    /// When a destination comes back that is left out for a time. The list is out of date then.
+    /// The earliest time at which an ejected destination returns. The list is out of date then.
     until: Option<Instant>,
     panic: bool,
     members: Box<[DestinationIndex]>,

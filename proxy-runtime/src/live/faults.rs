@@ -28,7 +28,7 @@ impl fmt::Debug for AvailabilityRule {
     }
 }
 
-/// The reasons of one cluster, as of now.
+/// The current reasons of one cluster.
 pub(crate) struct Faults<'a> {
     cluster: &'a Cluster,
     destinations: &'a [Arc<DestinationState>],

@@ -17,7 +17,7 @@ use crate::health::{
 };
 use crate::observe::targets;
 
-/// The passive check of one cluster in one generation, which is told of each request at its end.
+/// The passive check of one cluster in one generation. It gets the result of each request.
 pub(crate) struct PassiveRule {
     cluster: ClusterId,
     check: PassiveCheck,

@@ -45,7 +45,7 @@ impl Labels {
         Self(method << 16 | protocol << 12 | u32::from(status.as_u16()))
     }
 
-    /// The same labels with another status.
+    /// Returns the labels with another status.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self(self.0 & !0xfff | u32::from(status.as_u16()))
     }

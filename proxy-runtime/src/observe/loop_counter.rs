@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Counts the requests of a route that came back to this proxy.
+/// Counts the requests of a route that have returned to this proxy.
 #[derive(Debug, Default)]
 pub(crate) struct LoopCounter {
     count: AtomicU64,

@@ -73,7 +73,7 @@ impl RouteMetrics {
         &self.traffic
     }
 
-    /// Requests that came back to this proxy.
+    /// Returns the counter of requests that have returned to this proxy.
     pub(crate) fn loops(&self) -> &LoopCounter {
         &self.loops
     }

@@ -28,7 +28,7 @@ thread_local! {
     static PLACE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Keeps a value on cache lines of its own. Two lines, since processors prefetch pairs.
+/// Keeps a value on its own cache lines. Two lines, since processors prefetch pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct OwnLine<T>(pub(crate) T);

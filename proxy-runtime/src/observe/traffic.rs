@@ -147,6 +147,7 @@ impl Window {
         self.seconds[self.next] = u32::try_from(new).unwrap_or(u32::MAX);
         self.next = (self.next + 1) % SECONDS;
         self.idle = if new > 0 { 0 } else { self.idle + 1 };
+        // Histograms are large, so they are copied every few seconds only.
         self.until_mark -= 1;
         if self.until_mark == 0 {
             self.until_mark = MARK_EVERY;

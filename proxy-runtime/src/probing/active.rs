@@ -140,7 +140,7 @@ struct ClusterCheck {
     /// The end of the last whole cycle, and the interval at that time; `None` during a cycle.
     last_round: Option<(Instant, Duration)>,
     next_round: Instant,
-    /// When destinations in doubt are probed again, if there are any.
+    /// The time of the next probe of destinations in doubt, if there are any.
     next_fast: Option<Instant>,
 }
 

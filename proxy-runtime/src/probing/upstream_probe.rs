@@ -20,8 +20,8 @@ pub(super) const AGENT: &str = concat!(
     " (active health check)"
 );
 
-/// Probes with a connection, a call of the gRPC health checking protocol, or a `GET` below the destination's health address: the path of the destination or the
-/// check, the query of the check, and the HTTP version of the cluster.
+/// Probes with a connection, a call of the gRPC health checking protocol, or a `GET` below the destination's health
+/// address: the path of the destination or the check, the query of the check, and the HTTP version of the cluster.
 ///
 /// Each probe opens a new connection: a pooled one would not notice that new connections fail.
 pub(crate) struct UpstreamProbe(Arc<Upstreams>);

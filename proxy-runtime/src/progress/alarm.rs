@@ -59,7 +59,7 @@ struct TimerRequest {
     due: Instant,
 }
 
-/// The number of a future that asks, assigned when it first does.
+/// The number of a future in the alarm, assigned at its first request.
 #[derive(Debug, Default)]
 pub(crate) struct Ticket(Option<u64>);
 
@@ -131,7 +131,7 @@ impl Alarm {
         poll(cx)
     }
 
-    /// The time at which the future must be polled again, if it asked for one.
+    /// The time at which the future must be polled again, if it requested one.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.0.map(|asked| asked.due)
     }

@@ -27,7 +27,7 @@ impl Default for ClientReadLimit {
 }
 
 impl ClientReadLimit {
-    /// Creates the limit of a response, of which `behind` bytes may arrive without being polled.
+    /// Creates the limit of a response. `behind` bytes may arrive without a poll.
     pub(crate) fn new(timeout: Duration, behind: u64) -> Self {
         Self {
             timeout,
@@ -36,7 +36,7 @@ impl ClientReadLimit {
         }
     }
 
-    /// The same limit for a response that must have ended at this time.
+    /// Returns the limit for a response that must also end by `until`.
     pub(crate) fn with_end(self, until: Option<Instant>) -> Self {
         Self { until, ..self }
     }

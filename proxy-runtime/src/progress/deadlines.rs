@@ -1,4 +1,4 @@
-//! The two timeouts of an exchange. The waiting future asks when they are due, and sets its timer.
+//! The two timeouts of an exchange. The waiting future reads when they are due, and sets its timer.
 
 use std::time::Duration;
 

@@ -54,7 +54,7 @@ impl Pace {
         self.bytes < self.rate.least(self.rate.window)
     }
 
-    /// Begins another window, in which somebody waits.
+    /// Begins another window of waiting.
     pub(crate) fn renew(&mut self, now: Instant) {
         self.waiting_since = Some(now);
         self.waited = Duration::ZERO;

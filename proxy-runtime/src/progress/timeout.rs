@@ -57,7 +57,7 @@ impl Activity {
 }
 
 pin_project! {
-    /// A timer in its place, without memory of its own, for a time that moves.
+    /// A timer without an allocation, for a deadline that moves.
     ///
     /// The timer is armed by the first wait, and not again for a later time: it checks the time when it fires.
     #[derive(Default)]

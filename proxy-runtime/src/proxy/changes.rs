@@ -15,16 +15,16 @@ use super::Shared;
 pub enum ClusterChange {
     /// The cluster is new.
     Added(ClusterId),
-    /// Its configuration changed, such as a setting or a destination.
+    /// The cluster's configuration changed, such as a setting or a destination.
     Changed(ClusterId),
-    /// The cluster is gone.
+    /// The cluster was removed.
     Removed(ClusterId),
 }
 
 /// The changes of a proxy's clusters, made by [`Proxy::cluster_changes`](crate::Proxy::cluster_changes).
 ///
-/// No change is lost, however late a program asks: several configurations in between become one step, with the
-/// difference between what it has seen and what serves now.
+/// No change is lost, however late a program polls: several configurations in between become one step, the
+/// difference between the last one seen and the current one.
 pub struct ClusterChanges {
     shared: Arc<Shared>,
     generations: watch::Receiver<u64>,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::state::Generation;
 
-/// Maximum of entries that are kept.
+/// Maximum number of kept entries.
 const CHANGES: usize = 20;
 /// Maximum of lines per entry.
 const LINES: usize = 200;

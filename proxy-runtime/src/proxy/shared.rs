@@ -29,7 +29,7 @@ use crate::transform::LoopGuard;
 use crate::upstream::OwnCredentials;
 use crate::upstream::{Unresolved, UpstreamOptions, Upstreams};
 
-/// Maximum of problems per configuration that are logged one by one.
+/// Maximum number of problems per configuration that are logged one by one.
 const WARNINGS: usize = 20;
 
 /// The time for which an observed problem is shown.
@@ -181,8 +181,8 @@ impl Shared {
         Ok(number)
     }
 
-    /// Replaces the current generation, if a cluster has later certificates, by one of the same configuration, so that connections
-    /// with the earlier ones serve no new requests.
+    /// Replaces the current generation, if a cluster has later certificates, by one of the same configuration, so
+    /// that connections with the earlier ones serve no new requests.
     #[cfg(feature = "tls")]
     pub(crate) fn renew_credentials(&self) {
         let _publishing = self.lock_history();

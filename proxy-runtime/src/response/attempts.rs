@@ -8,7 +8,7 @@ use crate::exchange::Count;
 use crate::response::{ExchangeInfo, OpenRecorder};
 use crate::trace::TraceLink;
 
-/// What became of the attempts that layers made to have one request answered.
+/// The attempts of layers to get a response for one request.
 pub(crate) struct LayerAttempts {
     route: RouteId,
     seen: Mutex<SeenAttempt>,
@@ -23,21 +23,21 @@ struct SeenAttempt {
     tunnel: TunnelState,
 }
 
-/// Whether an attempt has become a tunnel.
+/// The state of the tunnel, if an attempt has become one.
 #[derive(Default)]
 enum TunnelState {
     #[default]
     None,
-    /// It has, and it is the tunnel that the request ends with.
+    /// An open tunnel, with which the request ends.
     Open,
-    /// The same. The request is to be counted when it ends.
+    /// An open tunnel; the request is counted when it ends.
     Counted(OpenRecorder),
-    /// It has ended already.
+    /// A tunnel that has ended already.
     Ended(Option<ForwardErrorKind>),
 }
 
 impl LayerAttempts {
-    /// None has been made.
+    /// Creates a record without attempts.
     pub(crate) fn new(route: RouteId) -> Self {
         Self {
             route,
@@ -62,12 +62,12 @@ impl LayerAttempts {
         }
     }
 
-    /// Takes note of what is known of an attempt.
+    /// Records the information about an attempt.
     pub(crate) fn note(&self, info: ExchangeInfo) {
         self.lock().last = Some(info);
     }
 
-    /// What became of the last one, if there was one. To be asked once.
+    /// Takes the information about the last attempt, if there was one.
     pub(crate) fn take_last(&self) -> Option<ExchangeInfo> {
         self.lock().last.take()
     }
@@ -82,7 +82,7 @@ impl LayerAttempts {
         self.lock().is_begun = true;
     }
 
-    /// An attempt becomes a tunnel.
+    /// Records that an attempt has become a tunnel.
     pub(crate) fn begin_tunnel(&self) {
         // What was there may end a request, which looks in here: not while this is locked.
         let before = std::mem::replace(&mut self.lock().tunnel, TunnelState::Open);

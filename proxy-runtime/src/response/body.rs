@@ -1,4 +1,5 @@
-//! The end of a response of the tower service: whoever serves the client polls it, and by dropping it closes the accounts.
+//! The body of a response of the tower service: the program polls it, and its end, or dropping it, finishes the
+//! request's metrics.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -16,10 +17,10 @@ use crate::response::OpenRecorder;
 
 /// The body of a response on its way to the client.
 ///
-/// It is read from the destination when the client takes it, and never ahead by more than the buffers of the connection.
-/// An error means that the response is cut off: a server has to end the connection (HTTP/1.1) or reset the stream
-/// (HTTP/2), so that the client does not take what it got for the whole. With hyper this happens by itself; the reset
-/// has the code `INTERNAL_ERROR`.
+/// It is read from the destination when the client takes it, and never ahead by more than the buffers of the
+/// connection. An error means that the response is cut off: a server has to end the connection (HTTP/1.1) or reset
+/// the stream (HTTP/2), so that the client does not take what it got for the whole. With hyper this happens by
+/// itself; the reset has the code `INTERNAL_ERROR`.
 ///
 /// Dropped before its end, it cancels the request at the destination.
 pub struct ProxyBody {
@@ -35,19 +36,19 @@ enum BodySource {
     Empty,
     Text(Bytes),
     Exchange(ExchangeBody),
-    /// What a layer made.
+    /// The body that a layer made.
     Mapped(Pin<Box<dyn Body<Data = Bytes, Error = ForwardErrorKind> + Send>>),
-    /// It has failed, which is about to be told.
+    /// The body has failed, and the next poll returns the error.
     Failed(ForwardErrorKind),
 }
 
-/// How the body of a response ended.
+/// The end of the body of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BodyEnd {
     /// Bytes that were handed to the client's connection, without trailers and framing.
     pub bytes: u64,
-    /// What went wrong; `None` after the whole body.
+    /// The error; `None` after the whole body.
     pub error: Option<ForwardErrorKind>,
 }
 
@@ -72,7 +73,7 @@ impl ProxyBody {
         Self::from_source(BodySource::Text(text))
     }
 
-    /// The text of a body that is one; of others, nothing.
+    /// Takes the text of a local reply. Empty for other bodies.
     pub(crate) fn take_text(&mut self) -> Bytes {
         match std::mem::replace(&mut self.source, BodySource::Empty) {
             BodySource::Text(text) => text,
@@ -87,7 +88,7 @@ impl ProxyBody {
         Self::from_source(BodySource::Exchange(body))
     }
 
-    /// What a layer made of a body, or its own.
+    /// Creates a body from one that a layer made.
     pub(crate) fn mapped<B>(body: B) -> Self
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -109,8 +110,8 @@ impl ProxyBody {
         }
     }
 
-    /// Calls `hook` once, when the body has ended, failed, or is dropped. A further hook is called after those that were
-    /// there before.
+    /// Calls `hook` once, when the body has ended, failed, or is dropped. A further hook is called after those that
+    /// were there before.
     pub fn on_end(&mut self, hook: impl FnOnce(BodyEnd) + Send + 'static) {
         let hook: Hook = match self.hook.take() {
             None => Box::new(hook),
@@ -122,7 +123,7 @@ impl ProxyBody {
         self.hook = Some(hook);
     }
 
-    /// Counts the request when the body ends: as failed, if `error` is what it tells of.
+    /// Counts the request when the body ends: as failed if the body reports `error`.
     ///
     /// If there is one already that counts an attempt, it ends together with the request.
     pub(crate) fn recorder(&mut self, mut recorder: OpenRecorder, error: Option<ForwardErrorKind>) {
@@ -211,13 +212,13 @@ impl Body for ProxyBody {
     }
 }
 
-/// A body that nobody asks for any more counts as complete if there is nothing left of it, else as cancelled.
+/// An abandoned body counts as complete if nothing of it is left, else as cancelled.
 impl Drop for ProxyBody {
     fn drop(&mut self) {
         let error = match self.source {
             BodySource::Failed(kind) => Some(kind),
             BodySource::Exchange(ref body) if body.is_whole() => None,
-            // A text is there as a whole. Nobody asks for that of a response to HEAD.
+            // A text is there as a whole. That of a response to HEAD is not read.
             BodySource::Text(_) => None,
             _ if self.is_end_stream() => None,
             _ => Some(ForwardErrorKind::ResponseBodyCanceled.because(Cause::of_drop())),
@@ -241,7 +242,7 @@ impl fmt::Debug for ProxyBody {
     }
 }
 
-/// What it means that a body failed that a layer made.
+/// Returns the kind of error for a failed body that a layer made.
 fn kind_of(error: &(dyn StdError + 'static)) -> ForwardErrorKind {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -257,7 +258,7 @@ fn kind_of(error: &(dyn StdError + 'static)) -> ForwardErrorKind {
 }
 
 impl BodyError {
-    /// What went wrong.
+    /// Returns the kind of error.
     pub fn kind(&self) -> ForwardErrorKind {
         self.kind
     }
@@ -269,6 +270,7 @@ impl fmt::Display for BodyError {
     }
 }
 
-/// It has no source on purpose. hyper looks for an HTTP/2 error in the sources and resets the client's stream with its
-/// code; the code that a destination chose (`REFUSED_STREAM`, say) would tell the client something untrue.
+/// An error without a source, on purpose: hyper looks for an HTTP/2 error in the sources and resets the client's
+/// stream with its code; the code that a destination chose (`REFUSED_STREAM`, say) would tell the client something
+/// untrue.
 impl StdError for BodyError {}

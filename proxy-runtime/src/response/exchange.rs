@@ -21,7 +21,7 @@ pub(crate) struct Exchange {
     slot: Option<Arc<ResponseSlot>>,
 }
 
-/// The body of an exchange's response. The exchange goes on whenever it is polled, in both directions.
+/// The body of an exchange's response. Each poll continues the exchange in both directions.
 ///
 /// Dropping it cancels the request at the destination, unless the response is complete: then a task sends the rest of
 /// the request.
@@ -147,7 +147,7 @@ impl ExchangeBody {
         }
     }
 
-    /// Returns true if all content was taken. Trailers may be left, which not every client can be told.
+    /// Returns true if all content was taken. Trailers may be left, since not every client can receive them.
     pub(super) fn is_whole(&self) -> bool {
         self.part.data.is_none() && self.part.end == Some(Ok(()))
     }

@@ -1,4 +1,4 @@
-//! What became of a request, for logs.
+//! The result of a request, for logs.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use proxy_model::{ClusterId, DestinationId, RouteId};
 use crate::error::{Cause, ForwardErrorKind};
 use crate::progress::ClientReadLimit;
 
-/// What became of a request, as far as it is known when the response begins. It is in the response's extensions.
+/// The result of a request, as far as it is known when the response begins. It is in the response's extensions.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ExchangeInfo {

@@ -1,4 +1,4 @@
-//! Accounts in places that are lent.
+//! Recorders of open requests, in pooled memory.
 
 use std::ops::{Deref, DerefMut};
 
@@ -6,17 +6,18 @@ use crate::error::ForwardErrorKind;
 use crate::local_pool::{LocalPool, Recycle};
 use crate::response::ExchangeRecorder;
 
-/// Places that a thread keeps; as many as requests are under way at a time on a busy one.
+/// Maximum number of unused blocks per thread: the number of concurrent requests on a busy thread.
 const MOST: usize = 256;
 
-/// Where a recorder is while it is open. A block of its own, since it is handed from the request to its response.
+/// The recorder of an open request. It is boxed, since it moves from the request to its response.
 type RecorderBox = Box<Option<ExchangeRecorder>>;
 
 thread_local! {
     static SPARE: LocalPool<RecorderBox, MOST> = const { LocalPool::new() };
 }
 
-/// A recorder that is open. Its place is lent by the thread that opens it, and kept by the one that it ends on.
+/// The recorder of an open request. Its block comes from the pool of the thread that opens it, and goes to the pool
+/// of the thread on which it ends.
 pub(crate) struct OpenRecorder(Option<RecorderBox>);
 
 const OPEN: &str = "a recorder is there until it is dropped";

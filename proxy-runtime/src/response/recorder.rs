@@ -1,4 +1,4 @@
-//! Counts what becomes of a request.
+//! Recorder of the metrics of a request.
 
 use std::sync::Arc;
 
@@ -17,25 +17,26 @@ use crate::response::ExchangeInfo;
 use crate::response::LayerAttempts;
 use crate::response::OpenRecorder;
 
-/// Counts what becomes of one request, from its head to the end of its response.
+/// Records the metrics of one request, from its head to the end of its response.
 ///
-/// Where layers are around a route, there is one for the request, which counts for the route, and one for each attempt, which
-/// counts for its cluster and destination.
+/// Where layers are around a route, there is one for the request, which counts for the route, and one for each
+/// attempt, which counts for its cluster and destination.
 ///
-/// Dropped before it was told the end, it counts the request as cancelled: whoever drops a request in the middle does so
-/// because its client has gone.
+/// Dropped before the end was recorded, it counts the request as cancelled: a request is dropped early because its
+/// client has disconnected.
 pub(crate) struct ExchangeRecorder {
     request_metrics: Owned,
     count: Count,
     reply: Option<Cause>,
-    /// None for an attempt, which is part of a request that is counted.
+    /// The guard of the active request. `None` for an attempt, which is part of a counted request.
     _active: Option<SplitGuard>,
 }
 
-/// Where it is counted.
+/// The metrics that the request is counted in.
 struct Owned {
     proxy: Arc<ProxyMetrics>,
-    /// None of a request that no route takes, and of an attempt, which does not count for the route.
+    /// The metrics of the route. `None` for a request without a route, and for an attempt, which does not count for
+    /// the route.
     route: Option<(RouteId, Arc<RouteMetrics>)>,
     cluster: Option<(ClusterId, Arc<ClusterLive>)>,
     layers: Layers,
@@ -85,14 +86,14 @@ impl RequestMetrics for Owned {
 /// The relation of a recorder to layers.
 enum Layers {
     None,
-    /// It is of a request that goes through layers, and may end together with an attempt.
+    /// A recorder of a request that passes layers, and may end together with an attempt.
     Around {
         attempts: Arc<LayerAttempts>,
         attempt: Option<(OpenRecorder, Option<ForwardErrorKind>)>,
-        /// Whether the error that it ends with was counted with an attempt.
+        /// True if its final error was counted with an attempt.
         is_counted: bool,
     },
-    /// It is of an attempt of a layer to have a request answered.
+    /// A recorder of a layer's attempt to get a response.
     Attempt {
         of: Arc<LayerAttempts>,
     },
@@ -108,12 +109,12 @@ impl ExchangeRecorder {
         Self::with(proxy, method, version, Some(active), Layers::None)
     }
 
-    /// When the request came.
+    /// Returns the time at which the request arrived.
     pub(crate) fn started(&self) -> Instant {
         self.count.started()
     }
 
-    /// Counts what becomes of one attempt of a layer.
+    /// Creates the recorder of one attempt of a layer.
     pub(crate) fn of_attempt(
         of: &Arc<LayerAttempts>,
         proxy: &Arc<ProxyMetrics>,
@@ -157,7 +158,7 @@ impl ExchangeRecorder {
         self.request_metrics.route = Some((id.clone(), Arc::clone(metrics)));
     }
 
-    /// The request goes through layers.
+    /// Records that the request passes layers.
     pub(crate) fn layered(&mut self, attempts: &Arc<LayerAttempts>) {
         if let Some(trace) = self.count.trace() {
             attempts.note_trace(trace.link());
@@ -169,7 +170,7 @@ impl ExchangeRecorder {
         };
     }
 
-    /// It ends together with an attempt, which has had this error.
+    /// Attaches the recorder of an attempt, which failed with this error if there is one. Both end together.
     pub(crate) fn ends_with(&mut self, with: OpenRecorder, error: Option<ForwardErrorKind>) {
         if let Layers::Around { attempt, .. } = &mut self.request_metrics.layers {
             *attempt = Some((with, error));
@@ -188,7 +189,7 @@ impl ExchangeRecorder {
         self.request_metrics.cluster = Some((id.clone(), Arc::clone(state.live())));
     }
 
-    /// What the client is told.
+    /// Records the status that the client gets.
     pub(crate) fn responded(&mut self, status: StatusCode) {
         self.count.told(status);
     }
@@ -202,7 +203,7 @@ impl ExchangeRecorder {
         }
     }
 
-    /// What is known so far, for logs.
+    /// Returns the information collected so far, for logs.
     pub(crate) fn info(&self, error: Option<ForwardErrorKind>) -> ExchangeInfo {
         let route = self.request_metrics.route().cloned();
         if let Layers::Around { attempts, .. } = &self.request_metrics.layers {
@@ -254,7 +255,7 @@ impl ExchangeRecorder {
         }
     }
 
-    /// Whether an error is to be counted here: that of an attempt was counted there.
+    /// Returns true if an error is counted here, false if an attempt has counted it.
     fn is_own(&self, kind: ForwardErrorKind) -> bool {
         match &self.request_metrics.layers {
             Layers::None | Layers::Attempt { .. } => true,

@@ -12,14 +12,15 @@ use crate::head::{HeldValues, put_in_place};
 use crate::local_pool::{LocalPool, Recycle};
 use crate::response::ExchangeInfo;
 
-/// The number of empty slots that a thread keeps; as many as requests are under way at a time on a busy one.
+/// Maximum number of unused slots per thread: the number of concurrent requests on a busy thread.
 const MOST: usize = 128;
 
 thread_local! {
     static SPARE: LocalPool<Arc<ResponseSlot>, MOST> = const { LocalPool::new() };
 }
 
-/// The response of an exchange as far as its caller has not taken it: the head, at most one part of the body, and the trailers.
+/// The response of an exchange as far as its caller has not taken it: the head, at most one part of the body, and
+/// the trailers.
 ///
 /// The exchange writes into it, and [`Exchange`](super::Exchange) or [`ExchangeBody`](super::ExchangeBody), which
 /// polls the exchange, takes it out in the same poll. So the lock is always free.
@@ -50,7 +51,7 @@ impl ResponseSlot {
         SPARE.acquire().unwrap_or_default()
     }
 
-    /// Keeps the memory of a slot that nobody else has.
+    /// Keeps the memory of a slot that has no other owner.
     pub(super) fn release(mut slot: Arc<Self>) {
         if let Some(own) = Arc::get_mut(&mut slot) {
             *own = Self::default();
@@ -92,7 +93,7 @@ impl ResponseSlot {
         self.0.lock().data.is_some()
     }
 
-    /// Records the end of the response, behind what is there.
+    /// Records the end of the response, after the data in the slot.
     pub(crate) fn end(&self, end: Result<(), ForwardErrorKind>) {
         self.0.lock().end.get_or_insert(end);
     }
@@ -112,7 +113,7 @@ impl ResponseSlot {
         self.0.lock().due.take()
     }
 
-    /// Gives the body of the response values to hold.
+    /// Adds values that the body of the response holds until it ends.
     pub(crate) fn hold(&self, held: HeldValues) {
         self.0.lock().held = held;
     }
@@ -124,7 +125,7 @@ impl ResponseSlot {
         Some((head, content.length, std::mem::take(&mut content.held)))
     }
 
-    /// Takes what there is of the body.
+    /// Takes the data of the body that is in the slot.
     pub(super) fn take_rest(&self) -> Taken {
         let mut content = self.0.lock();
         Taken {

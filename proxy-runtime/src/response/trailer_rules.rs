@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode};
 use crate::head::headers;
 use crate::transform::TrailerPlan;
 
-/// What a route does to the trailers of a response.
+/// The changes of a route to the trailers of a response.
 #[derive(Debug, Default)]
 pub(crate) struct TrailerRules(Option<(Arc<TrailerPlan>, StatusCode)>);
 
@@ -24,7 +24,7 @@ impl TrailerRules {
         self.0.is_some()
     }
 
-    /// Makes of the destination's trailers those that the client gets. Empty ones are none.
+    /// Converts the destination's trailers to the client's. Removes an empty section.
     pub(crate) fn apply(&self, trailers: &mut HeaderMap) {
         headers::strip_trailers(trailers);
         if let Some((plan, status)) = &self.0 {

@@ -33,6 +33,7 @@ pub(crate) fn accept_waiting<C>(
     has_room: impl Fn() -> bool,
     mut serve: impl FnMut(C),
 ) -> io::Result<()> {
+    // Bounded, since new clients may arrive as fast as others are accepted.
     for _ in 0..MOST_WAITING {
         if !has_room() {
             break;

@@ -25,7 +25,7 @@ use super::worker::{self, Command, Socket, WorkerPart, WorkerReport};
 use crate::error::{Cause, Dropping};
 use crate::observe::{ProxyMetrics, WorkerPlace, targets};
 
-/// Makes the server of a worker, on its thread.
+/// Creates the server of a worker, on its thread.
 type MakeWorker = Arc<dyn Fn() -> Box<dyn Worker> + Send + Sync>;
 
 /// The server on a worker's thread.

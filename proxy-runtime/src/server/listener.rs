@@ -476,7 +476,7 @@ mod tests {
         }
     }
 
-    /// The rule says the same as the system.
+    /// The check agrees with the operating system.
     #[cfg(target_os = "linux")]
     #[test]
     fn the_system_rejects_the_addresses_that_overlap() {

@@ -137,9 +137,11 @@ use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
+#[cfg(test)]
+pub(crate) use self::access_log::tests::record as access_log_record;
 pub use self::access_log::{
     AccessLogFormat, AccessLogSink, AccessLogTemplate, AccessLogWriter, AccessRecord,
-    InvalidTemplate, LogOutput, QueryLogging,
+    InvalidTemplate, LogOutput, QueryLogging, RequestTail,
 };
 pub use self::builder::{Server, ServerBuilder};
 pub use self::connection::RequestBody;

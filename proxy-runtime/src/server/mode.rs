@@ -198,7 +198,7 @@ impl ModeWatch {
         }
     }
 
-    /// Ends the mark: the connection has a request.
+    /// Ends the offer to close the idle connection: it has a request.
     pub(crate) fn withdraw(&self) {
         let mut watchers = self.worker.mode_cell().lock();
         let Some(watcher) = watchers.get(self.place) else {

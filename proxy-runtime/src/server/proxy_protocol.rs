@@ -27,7 +27,7 @@ const GREETING: &[u8; 6] = b"PROXY ";
 const LONGEST_LINE: usize = 107;
 /// The part of version 2 that all headers have: its last two bytes are the length of the rest.
 const FIXED: usize = SIGNATURE.len() + 4;
-/// The longest rest of version 2: addresses and what the load balancer adds, such as a certificate.
+/// The longest rest of version 2: addresses, and additions of the load balancer, such as a certificate.
 const LONGEST_REST: usize = 4096;
 
 /// The [PROXY protocol](https://www.haproxy.org/download/2.8/doc/proxy-protocol.txt) at a listener: each connection
@@ -87,8 +87,8 @@ impl fmt::Display for HeaderError {
     }
 }
 
-/// Reads the header of a connection. Returns what is known of its client, or `None` if the connection is to be closed:
-/// it has no valid header, or its client has too many connections.
+/// Reads the header of a connection. Returns the client's information, or `None` to close the connection: it has no
+/// valid header, or its client has too many connections.
 ///
 /// Cancel safe if the connection is dropped.
 pub(crate) async fn receive<S: AsyncRead + Unpin>(
@@ -102,6 +102,7 @@ pub(crate) async fn receive<S: AsyncRead + Unpin>(
     let header = match sender {
         Some(sender) if protocol.admits(sender.ip()) => {
             let reading = read(socket);
+            // A connection without a header holds a slot, so it has a time limit like a handshake.
             let within = handshake::within(
                 reading,
                 (Instant::now(), protocol.timeout),
@@ -110,6 +111,7 @@ pub(crate) async fn receive<S: AsyncRead + Unpin>(
             );
             within.await.unwrap_or(Err(HeaderError::TimedOut))
         }
+        // Anyone else could claim to be any client.
         _ => Err(HeaderError::NotASender),
     };
     match header {
@@ -129,10 +131,11 @@ pub(crate) async fn receive<S: AsyncRead + Unpin>(
             return None;
         }
     }
+    // The limit per address is for clients: until here, all connections came from the load balancer.
     permit.count_client(info.remote?).then_some(info)
 }
 
-/// Reads a header, and nothing behind it. `None`: it names no client.
+/// Reads a header and nothing after it. `None`: the header names no client.
 async fn read(
     socket: &mut (impl AsyncRead + Unpin),
 ) -> Result<Option<ProxiedAddress>, HeaderError> {

@@ -58,7 +58,7 @@ pub(crate) enum Nowhere {
     NoCluster,
     /// The request belongs to none of the route's partitions.
     NoPartition(KeyRejection),
-    /// A filter panicked when it was asked for the cluster.
+    /// A filter panicked while it chose the cluster.
     Failed,
 }
 
@@ -166,6 +166,7 @@ impl RouteState {
         if let Some(filters) = self.extensions().and_then(RouteExtensions::filters)
             && let Some(assigned) = filters.cluster(head, route).map_err(|_| Nowhere::Failed)?
         {
+            // No fallback to the weights: a wrong assignment would go unnoticed.
             return snapshot.cluster_index(assigned).ok_or(Nowhere::NoCluster);
         }
         let cluster = match route.target() {
@@ -180,6 +181,7 @@ impl RouteState {
                 }
                 let total = self.cumulative.last().ok_or(Nowhere::NoCluster)?;
                 let share = random.below(*total);
+                // Cumulative weights make the draw a binary search.
                 let position = self.cumulative.partition_point(|end| *end <= share);
                 targets.get(position).and_then(|target| target.cluster())
             }

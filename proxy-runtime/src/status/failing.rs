@@ -21,7 +21,7 @@ pub struct Failing {
     pub requests: u64,
     /// The cause of the latest failure.
     pub cause: Cause,
-    /// The same in words: for connections the error of the latest attempt, with nested causes.
+    /// A description; for connections, the error of the latest attempt with nested causes.
     pub detail: String,
     /// Number of destinations with failures, for a cluster.
     pub destinations: usize,
@@ -94,10 +94,10 @@ impl Failing {
     }
 }
 
-/// Number of recent requests to destinations, of which `failed` have failed.
+/// Number of recent requests to destinations. `failed` of them have failed.
 ///
-/// Where no destination has responded these are all: what is in progress is undecided, and what began before the window
-/// of the failures says nothing.
+/// If no destination has responded, the failed ones are all: requests in progress are undecided, and earlier ones
+/// are outside the window.
 fn recent_requests<'a>(
     destinations: impl Iterator<Item = &'a DestinationState>,
     failed: u64,

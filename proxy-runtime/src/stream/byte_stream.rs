@@ -8,8 +8,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 /// A byte stream that one task reads and writes.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin {
-    /// True if the stream is not registered with the runtime yet, since no task has had to wait for
-    /// it. A caller that waits for another event should not poll it then, which would register it.
+    /// True if the stream is not registered with the runtime yet, since no task has waited for it. A caller that
+    /// waits for another event should not poll it then, which would register it.
     #[cfg(feature = "server")]
     #[inline]
     fn is_early(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Both directions of a stream of HTTP/2 that has become a tunnel (RFC 8441).
+//! The two directions of an HTTP/2 stream that has become a tunnel (RFC 8441).
 
 use std::io;
 use std::task::{Context, Poll, ready};

@@ -32,12 +32,12 @@ pub trait Tracer: Send + Sync + 'static {
 /// The decision about tracing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
-    /// Its spans are recorded, and destinations are told so.
+    /// Spans are recorded, and the fields for destinations mark the trace as sampled.
     Record,
-    /// Nothing is recorded, and destinations are told not to begin a trace. A decision of the caller is forwarded as it
-    /// is.
+    /// The request is not recorded, and the fields for destinations mark the trace as not sampled. A decision of
+    /// the caller is forwarded unchanged.
     Drop,
-    /// Nothing is recorded, and the fields are forwarded as they came.
+    /// The request is not recorded, and the fields are forwarded unchanged.
     Ignore,
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct TraceLink {
     state: String,
     /// True if the `tracestate` of the request belongs to no valid trace.
     drops_state: bool,
-    /// The same moment on both clocks.
+    /// The same instant on both clocks, to convert one into the other.
     clocks: (SystemTime, Instant),
 }
 
@@ -70,7 +70,7 @@ struct OpenSpan {
 }
 
 impl RequestTrace {
-    /// Begins the trace of a request. `None` if its head is forwarded as it came.
+    /// Begins the trace of a request. `None` if its fields are forwarded unchanged.
     #[cold]
     pub(crate) fn begin(
         tracer: &Arc<dyn Tracer>,
@@ -162,7 +162,7 @@ impl RequestTrace {
         self.written = self.current();
     }
 
-    /// Names the attempt of now in a head that was written for an earlier one.
+    /// Writes the current attempt's span into a head that was written for an earlier attempt.
     #[cold]
     pub(crate) fn readdress(&mut self, head: &mut [u8]) {
         if self.written == self.current() {
@@ -371,7 +371,7 @@ impl OpenSpan {
     }
 }
 
-/// Hands the span of a finished health check to the tracer, if it is recorded: a trace of its own.
+/// Hands the span of a finished health check to the tracer, if it is recorded, as a trace of its own.
 pub(crate) fn probed(
     tracer: &Arc<dyn Tracer>,
     destination: &DestinationState,

@@ -29,7 +29,7 @@ pub(crate) struct CompiledTransforms {
     pub(crate) host: HostHeaderRule,
     pub(crate) request_copy: HeaderCopyRule,
     pub(crate) request: Box<[RequestOperation]>,
-    /// The classes of names whose lines the request operations leave out. `None` if the operations cannot be applied
+    /// The classes of names whose lines the request operations remove. `None` if the operations cannot be applied
     /// one by one while a head is written, because one leaves out what an earlier one writes.
     #[cfg_attr(
         not(feature = "server"),

@@ -20,7 +20,7 @@ pub(crate) struct Origin<'a> {
 }
 
 impl<'a> Origin<'a> {
-    /// The origin of the request with this head, which came over `connection`.
+    /// Returns the origin of the request with this head, which arrived over `connection`.
     pub(crate) fn new<H: RequestHead>(head: &'a H, connection: ConnectionInfo) -> Self {
         Self {
             connection,
@@ -67,7 +67,7 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// The parts of where a request came from, as a head is written from its bytes.
+/// The parts of a request's origin, for a head that is written from bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OriginParts<'a> {
     /// The client's address, without port.
@@ -123,7 +123,7 @@ fn node(format: NodeFormat, address: Option<SocketAddr>) -> String {
     node
 }
 
-/// An identifier that tells nothing (RFC 7239 section 6.3), another one each time.
+/// Returns an identifier that reveals nothing (RFC 7239 section 6.3), different each time.
 fn obfuscated() -> String {
     let mut text = String::with_capacity(10);
     text.push('_');
@@ -131,7 +131,7 @@ fn obfuscated() -> String {
     text
 }
 
-/// Host and port with the host's labels in ASCII. What is not a name stays as it is.
+/// Converts host and port to ASCII. A text that is not a name stays unchanged.
 pub(crate) fn to_ascii(authority: &str) -> String {
     if authority.is_ascii() {
         return authority.to_owned();

@@ -19,7 +19,7 @@ pub(crate) enum HostHeaderRule {
     Computed(Box<ComputedHost>),
 }
 
-/// A `Host` that the route makes of what it took from the path.
+/// A `Host` that the route computes from a part of the path.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ComputedHost {
     /// The number of the value among those that the plan computes.

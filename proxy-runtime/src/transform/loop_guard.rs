@@ -1,8 +1,7 @@
 //! Protection against loops: a request that comes back to the proxy that forwarded it gets 508.
 //!
-//! Each proxy adds a member of its own, which is random, to `CDN-Loop` (RFC 8586) of what it forwards. A request that
-//! has the member already has come around. Two proxies in a chain have two members, and so have a proxy and its
-//! successor.
+//! Each proxy adds a random member of its own to `CDN-Loop` (RFC 8586) of forwarded requests. A request with this
+//! member is in a loop. Two proxies in a chain have two members, and so have a proxy and its successor.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,7 +1,7 @@
 //! Applies a route's changes to headers.
 //!
-//! What the changes are is compiled by [`proxy_model::transform`], which also rewrites path, query and method. What is
-//! here needs to know the connection and the route's values.
+//! [`proxy_model::transform`] compiles the changes, and also rewrites path, query and method. This module applies
+//! those that need the connection and the route's values.
 
 mod compiled;
 mod forwarded;

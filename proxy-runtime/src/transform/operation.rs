@@ -16,7 +16,8 @@ const FEW_OPERATIONS: usize = 24;
 pub(crate) enum RequestOperation {
     Remove(FieldName),
     Write(FieldName, HeaderValue, SetOrAppend),
-    /// A part of where the request came from. What is not known and to be set is removed: it is not to be believed.
+    /// Writes a part of the request's origin. An unknown part is removed instead: the client's value cannot be
+    /// trusted.
     Tell(FieldName, XForwardedPart, SetOrAppend),
     /// The value of this number that the plan computes for a request.
     Computed(FieldName, usize, SetOrAppend),
@@ -50,7 +51,7 @@ impl ResponseOperation {
 }
 
 impl ResponseOperation {
-    /// Makes the change to fields in `http` types, if it is one for this status.
+    /// Applies the change to fields in `http` types, if it applies to this status.
     pub(crate) fn apply(&self, status: StatusCode, fields: &mut HeaderMap) {
         if !self.condition.holds(status) {
             return;
@@ -68,7 +69,7 @@ impl ResponseOperation {
         }
     }
 
-    /// Takes away what the route takes away from responses of this status, and adds nothing.
+    /// Applies the removals of the route for a response with this status, and adds nothing.
     #[cfg(all(feature = "http2", feature = "server"))]
     pub(crate) fn apply_removal(&self, status: StatusCode, fields: &mut HeaderMap) {
         if self.removal(status).is_some() {
@@ -100,8 +101,8 @@ impl RequestOperation {
         }
     }
 
-    /// The operation for a request for which the plan computed `values`, and of which `part` tells the parts of where
-    /// it came from, as far as they are known.
+    /// Returns the operation for one request. The plan has computed `values`; `part` returns the known parts of the
+    /// request's origin.
     #[inline]
     pub(super) fn for_request<'o, 'p: 'o>(
         &'o self,
@@ -127,7 +128,7 @@ impl RequestOperation {
     }
 }
 
-/// The classes of names whose lines `operations` leave out; `None` if one leaves out what one before it writes.
+/// Returns the classes of names whose lines `operations` remove. `None` if one removes what an earlier one writes.
 pub(super) fn removed_by(operations: &[RequestOperation]) -> Option<ClassSet> {
     let mut removed = ClassSet::EMPTY;
     for (number, operation) in operations.iter().enumerate() {
@@ -212,8 +213,8 @@ pub(super) fn response_operation(transform: &ResponseTransform) -> Option<Respon
     })
 }
 
-/// The name of a field that is the route's to change. The others are the connection's; a configuration that names one
-/// gets a warning that it has no effect.
+/// Returns the name of a field that a route may change. Fields of the connection are excluded; a configuration that
+/// names one gets a warning.
 pub(super) fn changeable(name: &HeaderName) -> Option<FieldName> {
     let name = FieldName::new(name.as_str())?;
     (!FieldOperation::PROTECTED.contains(name.class())).then_some(name)

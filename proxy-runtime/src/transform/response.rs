@@ -3,7 +3,7 @@
 use http::{HeaderMap, StatusCode};
 use proxy_model::transform::{HeaderChange, ResponseTransform, Transforms};
 
-/// Makes the changes of a route, in order, to a response that the proxy makes itself.
+/// Applies the changes of a route to a local reply, in order.
 pub(crate) fn apply_to_own_response(
     transforms: &Transforms,
     status: StatusCode,
@@ -12,7 +12,7 @@ pub(crate) fn apply_to_own_response(
     change(transforms.response(), status, headers);
 }
 
-/// Makes the changes that are made to responses of this status, in order.
+/// Applies the changes for responses with this status, in order.
 pub(super) fn change(
     transforms: &[ResponseTransform],
     status: StatusCode,

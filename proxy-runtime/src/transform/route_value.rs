@@ -8,18 +8,18 @@ use crate::http1::is_authority;
 /// The reason why a transform has no value to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoValue {
-    /// The route matched without the parameter: the header stays as it is.
+    /// The route matched without the parameter: the header stays unchanged.
     NotThere,
     /// The value cannot be written. The header that the client sent is removed where the transform sets
     /// it: it must not be believed.
     NotToBeWritten,
 }
 
-/// The value of a route parameter as one of a header, without the white space around it, which no header has.
+/// Returns the value of a route parameter as a header value, without surrounding white space.
 ///
 /// # Errors
 ///
-/// There is none, or none that a header may hold: it comes from the client's path.
+/// The parameter has no value, or one that a header may not contain, since it comes from the client's path.
 pub(crate) fn route_value(values: &RouteValues, parameter: &str) -> Result<HeaderValue, NoValue> {
     let value = values.get(parameter).ok_or(NoValue::NotThere)?;
     let value = value.as_bytes().trim_ascii();

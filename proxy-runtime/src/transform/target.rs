@@ -1,4 +1,4 @@
-//! The target of a request that a route or a destination changes, and the method that it is asked for with.
+//! The target and the method of the outgoing request, which a route or a destination may change.
 
 use http::Method;
 use proxy_model::RequestHead;

@@ -14,7 +14,7 @@ pub(crate) struct TrailerPlan {
 }
 
 impl TrailerPlan {
-    /// `None`: trailers stay as they are.
+    /// Creates the plan. `None`: trailers stay unchanged.
     pub(crate) fn of(transforms: &Transforms) -> Option<Self> {
         let (copy, changes) = (transforms.trailers_copy(), transforms.trailers());
         let is_unchanged = changes.is_empty() && *copy == HeaderCopy::All;
@@ -24,7 +24,7 @@ impl TrailerPlan {
         })
     }
 
-    /// Makes of a destination's trailers, behind a response of this status, those that the client gets.
+    /// Converts a destination's trailers, after a response with this status, to the client's.
     pub(crate) fn apply(&self, status: StatusCode, trailers: &mut HeaderMap) {
         copy(&self.copy, trailers);
         change(&self.changes, status, trailers);

@@ -119,8 +119,8 @@ impl Connector {
         })
     }
 
-    /// Opens a connection to a forward proxy: for requests in absolute form, or, where the proxy is not to read them, a tunnel to
-    /// the destination. The name of the destination is for the proxy to look up.
+    /// Opens a connection to a forward proxy: for requests in absolute form, or, where the proxy is not to read
+    /// them, a tunnel to the destination. The name of the destination is for the proxy to look up.
     async fn open_through(
         &self,
         cluster: &ClusterId,

@@ -42,12 +42,12 @@ struct State {
     fault: Option<String>,
 }
 
-/// The bytes of each file, for detecting changes. `None`: it cannot be read.
+/// The bytes of each file, for detecting changes. `None`: the file cannot be read.
 type Contents = Vec<Option<Vec<u8>>>;
 
-/// Certificates that were read, and the configurations made of them.
+/// Certificates that were read, and the configurations made from them.
 pub(super) struct Loaded {
-    /// `None`: no certificate is presented.
+    /// The client certificate. `None`: none is presented.
     pub(super) client: Option<Arc<dyn ResolvesClientCert>>,
     /// `None`: the trust of the program.
     pub(super) verifier: Option<Arc<dyn ServerCertVerifier>>,
@@ -275,7 +275,7 @@ impl OwnCredentials {
         }
     }
 
-    /// Returns true if connections with the one may serve requests that want the other.
+    /// Returns true if connections with either configuration may serve requests that need the other.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.version == other.version
     }

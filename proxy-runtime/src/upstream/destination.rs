@@ -150,6 +150,7 @@ impl DestinationPool {
         since: Instant,
         (slot, is_queued): (Option<Slot>, &AtomicBool),
     ) -> Result<Lease, ConnectError> {
+        // With a limit, the request keeps its slot: without it, it would queue again behind all others.
         let is_limited = self.max_connections != u32::MAX;
         match slot.filter(|slot| is_limited && slot.is_of(&self.this)) {
             Some(slot) => self.opening(connector, wanted).run(slot).await,

@@ -107,7 +107,7 @@ impl SendError {
         }
     }
 
-    /// The error for a request of which nothing was sent, because its HTTP/2 connection accepts no more.
+    /// Returns the error for a request that was not sent, because its HTTP/2 connection accepts no more.
     #[cfg(feature = "http2")]
     pub(super) fn unsent(error: h2::Error) -> Self {
         // A destination that drains its connections says so as soon as they are open.

@@ -23,7 +23,7 @@ impl RuntimeGroup {
         Self(LAST.fetch_add(1, Relaxed) + 1)
     }
 
-    /// Takes this thread into it, for the rest of its life.
+    /// Makes this thread a member, for the rest of its life.
     #[cfg(feature = "server")]
     pub(crate) fn enter(self) {
         OWN.set(self);

@@ -99,7 +99,7 @@ impl UpstreamIo {
         !matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Takes its right to be open, for the connection that is to be in its place.
+    /// Takes the slot of this connection, for the connection that replaces it.
     pub(super) fn take_slot(&mut self) -> Option<Slot> {
         self.slot.take()
     }

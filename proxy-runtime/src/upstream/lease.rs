@@ -33,7 +33,7 @@ enum LeasedConnection {
     #[cfg(feature = "http2")]
     Http2 {
         shared: Arc<Http2Connection>,
-        /// The stream of the request, once its head is made.
+        /// The HTTP/2 stream of the request, once the head is written.
         stream: Option<Box<Http1Connection>>,
     },
 }
@@ -142,8 +142,8 @@ impl Lease {
         }
     }
 
-    /// Prepares it for a request with this head of HTTP/1.1. Over HTTP/2 the head becomes that of a stream, and the
-    /// text is written for it all the same.
+    /// Prepares the connection for a request with this HTTP/1.1 head. Over HTTP/2 it is converted to the head of a
+    /// stream.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl Lease {
         }
     }
 
-    /// Undoes [`prepare`](Self::prepare), for a head that is to be sent over another connection.
+    /// Undoes [`prepare`](Self::prepare), for a head that another connection sends.
     #[cold]
     pub(crate) fn restore(&self, head: &mut Vec<u8>) {
         if let LeasedConnection::Http1(Some(connection)) = &self.held

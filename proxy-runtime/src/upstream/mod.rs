@@ -95,7 +95,7 @@ pub(crate) use self::tests::Scripted;
 pub use self::tls::TlsClient;
 pub(crate) use self::tunnel::Tunnel;
 
-/// Without TLS no cluster has certificates of its own.
+/// An empty type: without TLS, no cluster has certificates of its own.
 #[cfg(not(feature = "tls"))]
 #[derive(Debug)]
 pub(crate) enum OwnCredentials {}

@@ -1,4 +1,4 @@
-//! One request over a connection of its own.
+//! Single requests over their own connections.
 
 use std::future::poll_fn;
 #[cfg(feature = "http2")]
@@ -66,7 +66,7 @@ impl OwnRequest {
     }
 }
 
-/// A response, with at most so many bytes of the body as were asked for.
+/// A response, with the beginning of its body up to the requested length.
 #[cfg(feature = "http2")]
 #[derive(Debug)]
 pub(crate) struct OwnResponse {
@@ -77,7 +77,8 @@ pub(crate) struct OwnResponse {
 }
 
 impl Upstreams {
-    /// Opens a connection to an address of `cluster`, with TLS where the address wants it, and closes it. There is no timeout.
+    /// Opens a connection to an address of `cluster`, with TLS if the address is `https`, and closes it. There is
+    /// no timeout.
     ///
     /// Cancel-safe.
     pub(crate) async fn connect_once(
@@ -95,8 +96,8 @@ impl Upstreams {
         Ok(())
     }
 
-    /// Makes one call of `cluster` over an HTTP/2 connection of its own, which no pool counts. Returns at most `most` bytes of
-    /// the body. There is no timeout.
+    /// Makes one call of `cluster` over an HTTP/2 connection of its own, which no pool counts. Returns at most
+    /// `most` bytes of the body. There is no timeout.
     ///
     /// Cancel-safe: dropped, it closes the connection.
     #[cfg(feature = "http2")]
@@ -138,8 +139,8 @@ impl Upstreams {
         })
     }
 
-    /// Sends one request of `cluster` over a connection of its own, which no pool counts, and gives the status of the answer. The
-    /// connection is closed without reading more. There is no timeout.
+    /// Sends one request of `cluster` over a connection of its own, which no pool counts, and returns the status of
+    /// the response. The connection is closed without reading more. There is no timeout.
     ///
     /// Cancel-safe: dropped, it closes the connection.
     pub(crate) async fn send_once(
@@ -161,7 +162,7 @@ impl Upstreams {
     }
 }
 
-/// A connection for a request that no pool counts, and the request as it is sent over it.
+/// Creates a connection that no pool counts, and puts the request into the form for it.
 async fn prepared(
     opened: Opened,
     mut request: OwnRequest,

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::http1::Http1Connection;
 
-/// The pool that a connection was opened for. The connection and its slot know no more of it.
+/// The pool that a connection was opened for, as far as the connection and its slot need it.
 pub(super) trait ConnectionOwner: fmt::Debug + Send + Sync {
     /// Takes back the slot of a connection that has closed, or was not opened.
     fn slot_freed(&self);

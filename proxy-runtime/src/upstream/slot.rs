@@ -8,8 +8,8 @@ use super::owner::ConnectionOwner;
 /// The right to have one connection to a destination, taken before it is opened and given back when its socket closes.
 #[derive(Debug)]
 pub(super) struct Slot {
-    /// `None`: it is not given back. Weak, since the pool's idle connections hold slots: strong ones would keep the
-    /// pool alive for ever.
+    /// The owner of the slot. `None`: the slot is not returned. Weak, since the pool's idle connections hold slots:
+    /// strong ones would keep the pool alive for ever.
     pool: Option<Weak<dyn ConnectionOwner>>,
 }
 

@@ -32,8 +32,9 @@ const HTTP11: &[u8] = b"http/1.1";
 /// Cheap to clone. The server's name in the handshake (SNI) and in the certificate is the host of the destination's
 /// address, whatever the `Host` header says, unless the cluster has a `ServerName`.
 ///
-/// Clusters with a `ClientCertificate` or a `CaFile` have these from files, which are read when the configuration is published, and
-/// again when they have changed. Connections with the earlier certificates serve no new requests then.
+/// Clusters with a `ClientCertificate` or a `CaFile` have these from files, which are read when the configuration is
+/// published, and again when they have changed. Connections with the earlier certificates serve no new requests
+/// then.
 #[derive(Clone)]
 pub struct TlsClient {
     inner: Arc<TlsClientInner>,
@@ -58,7 +59,7 @@ pub(super) struct TlsVariant {
 }
 
 impl TlsClient {
-    /// Trusts what the operating system trusts. Reads the system's certificates, once.
+    /// Trusts the certificates that the operating system trusts. Reads them once.
     ///
     /// # Errors
     ///
@@ -81,7 +82,7 @@ impl TlsClient {
         Ok(Self::with_verifier(provider, verifier))
     }
 
-    /// Trusts what `verifier` accepts.
+    /// Trusts the certificates that `verifier` accepts.
     pub fn with_verifier(
         provider: Arc<CryptoProvider>,
         verifier: Arc<dyn ServerCertVerifier>,
@@ -102,7 +103,7 @@ impl TlsClient {
         Some(self.inner.credentials.of(files, &self.inner.provider))
     }
 
-    /// Reads the certificates of all clusters apart from the caller's thread. They stay read while the result is kept.
+    /// Reads the certificates of all clusters on another thread. They stay loaded while the result is kept.
     pub(crate) async fn read_ahead(&self, snapshot: &Arc<Snapshot>) -> Vec<Arc<Credentials>> {
         let mut clusters = snapshot.clusters().iter();
         if !clusters.any(|cluster| cluster.upstream().tls_files().is_some()) {
@@ -156,7 +157,7 @@ impl TlsClient {
         self.inner.config(settings, &loaded.configs, Some(&loaded))
     }
 
-    /// Makes TLS of a TCP connection.
+    /// Performs the TLS handshake on a TCP connection.
     pub(super) async fn handshake(
         &self,
         config: Arc<ClientConfig>,
@@ -200,7 +201,7 @@ pub(super) fn server_name<'a>(address: &'a DestinationAddress, upstream: &'a Ups
 }
 
 impl TlsClientInner {
-    /// Returns the configuration for these settings, with what was `loaded` for the cluster.
+    /// Returns the configuration for these settings, with the certificates and keys `loaded` for the cluster.
     fn config(
         &self,
         settings: TlsVariant,

@@ -25,7 +25,7 @@ pub(super) enum UpstreamTransport {
     Scripted(Box<dyn super::tests::Scripted>),
 }
 
-/// A transport that was opened, and what is known of it.
+/// An opened transport and its properties.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) transport: UpstreamTransport,

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::http1::Http1Connection;
 
-/// The destination's end of a tunnel. What came with the head of the response comes first.
+/// The destination's end of a tunnel. Bytes that arrived with the head of the response come first.
 #[derive(Debug)]
 pub(crate) struct Tunnel<'c>(&'c mut Http1Connection);
 

@@ -1,4 +1,4 @@
-//! Forward proxies: tunnels through them, and what they want in the heads of requests.
+//! Forward proxies: tunnels through them, and their additions to the heads of requests.
 
 use std::io;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) enum WebProxyError {
     Rejected(u16),
 }
 
-/// The parts that a forward proxy wants in the head of each request that it passes on.
+/// The parts of a request's head that a forward proxy requires.
 #[derive(Debug)]
 pub(crate) struct AbsoluteForm {
     /// Scheme and authority.
@@ -40,14 +40,14 @@ pub(crate) struct AbsoluteForm {
 }
 
 impl WebProxyError {
-    /// Returns true if it says something of the destination, and not only of the forward proxy.
+    /// Returns true if the error concerns the destination, false if only the forward proxy.
     pub(super) fn is_of_destination(&self) -> bool {
         matches!(self, Self::Rejected(500..))
     }
 }
 
 impl AbsoluteForm {
-    /// Returns what `proxy` wants in requests to the destination at this address.
+    /// Creates the parts that `proxy` requires in requests to the destination at this address.
     pub(super) fn new(proxy: &WebProxy, address: &DestinationAddress) -> Self {
         let mut prefix = Vec::from(address.scheme().as_str());
         prefix.extend_from_slice(b"://");
@@ -105,9 +105,9 @@ fn write_credentials(proxy: &WebProxy, out: &mut Vec<u8>) {
     }
 }
 
-/// Asks `proxy` to connect to the destination at this address. What is written then goes there.
+/// Opens a tunnel through `proxy` to the destination at this address.
 ///
-/// Nothing behind the head of the answer is read: it is the destination's.
+/// Reads nothing after the head of the response: that is data of the destination.
 pub(super) async fn connect<S>(
     stream: &mut S,
     proxy: &WebProxy,

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use flate2::read::GzDecoder;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
@@ -33,7 +34,10 @@ pub(super) enum Reply {
 pub(super) struct Received {
     pub(super) path: String,
     pub(super) headers: HeaderMap,
+    /// The spans of a batch; empty for metrics.
     pub(super) message: ExportTraceServiceRequest,
+    /// The metrics of a message.
+    pub(super) metrics: Option<ExportMetricsServiceRequest>,
     is_accepted: bool,
 }
 
@@ -53,12 +57,21 @@ impl Collector {
                 let (head, body) = request.into_parts();
                 let bytes = BodyExt::collect(body).await.unwrap().to_bytes();
                 let is_grpc = head.headers["content-type"] == "application/grpc";
-                let message = decoded(&head.headers, &bytes, is_grpc);
+                let content = content(&head.headers, &bytes, is_grpc);
+                let is_metrics = head.uri.path().to_lowercase().contains("metrics");
+                let (message, metrics) = match is_metrics {
+                    true => (
+                        ExportTraceServiceRequest::default(),
+                        Some(decoded(&content)),
+                    ),
+                    false => (decoded(&content), None),
+                };
                 let reply = reply(all.lock().len());
                 all.lock().push(Received {
                     path: head.uri.path().to_owned(),
                     headers: head.headers,
                     message,
+                    metrics,
                     is_accepted: matches!(reply, Reply::Accept),
                 });
                 match reply {
@@ -99,7 +112,11 @@ impl Collector {
     }
 }
 
-fn decoded(headers: &HeaderMap, bytes: &Bytes, is_grpc: bool) -> ExportTraceServiceRequest {
+fn decoded<M: Message + Default>(content: &[u8]) -> M {
+    M::decode(content).unwrap()
+}
+
+fn content(headers: &HeaderMap, bytes: &Bytes, is_grpc: bool) -> Vec<u8> {
     let (packed, content) = match is_grpc {
         true => {
             assert_eq!(headers["te"], "trailers");
@@ -119,7 +136,7 @@ fn decoded(headers: &HeaderMap, bytes: &Bytes, is_grpc: bool) -> ExportTraceServ
         true => drop(GzDecoder::new(content).read_to_end(&mut plain).unwrap()),
         false => plain.extend_from_slice(content),
     }
-    ExportTraceServiceRequest::decode(&*plain).unwrap()
+    plain
 }
 
 fn success(reply: Reply) -> Vec<u8> {

@@ -28,7 +28,7 @@ pub struct ResourceBuilder {
     snapshot: Arc<Snapshot>,
 }
 
-/// A service and what became of it.
+/// A service and its state in the served resources.
 #[derive(Debug)]
 struct HeldService {
     wanted: Arc<ServiceResources>,

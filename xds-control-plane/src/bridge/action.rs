@@ -186,7 +186,7 @@ fn base_path(clusters: &[&Cluster]) -> Result<String, Inexpressible> {
     }
 }
 
-/// Session affinity, if it is on.
+/// Returns the session affinity, if it is enabled.
 pub(super) fn affinity(cluster: &Cluster) -> Option<&SessionAffinityConfig> {
     (cluster.config().session_affinity.as_ref()).filter(|affinity| affinity.enabled == Some(true))
 }

@@ -19,7 +19,7 @@ fn number(value: u32) -> Option<UInt32Value> {
     Some(UInt32Value { value })
 }
 
-/// The probes, if they are on.
+/// Returns the active health checks, if they are enabled.
 pub(super) fn active(cluster: &Cluster, report: &mut Report<'_>) -> Option<HealthCheck> {
     let check = cluster.active_check()?;
     let mut paths = cluster.destinations().iter().map(|destination| {
@@ -68,7 +68,7 @@ pub(super) fn active(cluster: &Cluster, report: &mut Report<'_>) -> Option<Healt
     })
 }
 
-/// Conclusions from forwarded requests, if they are on.
+/// Returns the passive health checks, if they are enabled.
 pub(super) fn passive(cluster: &Cluster, report: &mut Report<'_>) -> Option<OutlierDetection> {
     /// The longest ejection time that Envoy supports.
     const LONGEST: Duration = Duration::from_secs(300);

@@ -39,7 +39,7 @@ pub fn provide(provider: impl ConfigProvider + 'static, options: BridgeOptions) 
     provide_below(provider, options, None)
 }
 
-/// Does the same as [`provide`], for routes to which the policies of another provider apply.
+/// Provides resources like [`provide`], for routes that are subject to the policies of another provider.
 pub(crate) fn provide_below(
     provider: impl ConfigProvider + 'static,
     options: BridgeOptions,

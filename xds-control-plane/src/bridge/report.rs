@@ -4,7 +4,7 @@ use proxy_model::{Problem, Problems};
 
 /// A code of problems: Envoy cannot do it, so it is not published.
 pub const LEFT_OUT: &str = "not_in_envoy";
-/// A code of problems: Envoy does it differently.
+/// A code of problems: Envoy behaves differently.
 pub const DIFFERS: &str = "differs_in_envoy";
 
 /// The reason why a setting has no equivalent in Envoy's configuration.

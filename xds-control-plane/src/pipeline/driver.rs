@@ -20,7 +20,8 @@ pub(super) const TARGET: &str = "xds::pipeline";
 /// between two writes.
 const KEEP_GAP: Duration = Duration::from_secs(30);
 
-/// How long endpoints that a canary has lost stay after its share of the requests has returned to its service.
+/// The time for which endpoints that a canary has lost stay after its share of the requests has returned to its
+/// service.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// The interval at which some services take new settings of all clusters. They are rolled out by share,
@@ -32,14 +33,14 @@ const ROLL_LEAST: usize = 20;
 pub(super) struct Driver {
     sources: Followed,
     options: PipelineOptions,
-    /// Absent while it works.
+    /// The state of the work. Absent while a thread has it.
     work: Option<Box<Work>>,
     shown: Shown,
-    /// Becomes true, or is closed, when it has to end.
+    /// Becomes true, or is closed, when the pipeline must end.
     stopped: watch::Receiver<bool>,
     /// True if everything that the sources have was assembled.
     has_assembled: bool,
-    lanes: Lanes,
+    due_times: DueTimes,
     /// The time at which more services may take new settings.
     roll_at: Option<Instant>,
     /// Number of services.
@@ -117,15 +118,15 @@ impl Work {
     }
 }
 
-/// The due times of the lanes.
+/// The times at which gathered changes are published.
 #[derive(Debug, Default)]
-struct Lanes {
+struct DueTimes {
     endpoints: Option<Instant>,
     /// The first change and the due time.
     config: Option<(Instant, Instant)>,
 }
 
-impl Lanes {
+impl DueTimes {
     fn changed(&mut self, now: Instant, options: &PipelineOptions) {
         self.endpoints.get_or_insert(now + options.endpoint_quiet);
         let (first, _) = self.config.unwrap_or((now, now));
@@ -176,7 +177,7 @@ pub(super) async fn drive(
         shown,
         stopped,
         has_assembled: false,
-        lanes: Lanes::default(),
+        due_times: DueTimes::default(),
         roll_at: None,
         services: 0,
         let_go_at: None,
@@ -220,14 +221,14 @@ impl Driver {
     }
 
     async fn run(mut self) {
-        self.lanes.changed(Instant::now(), &self.options);
+        self.due_times.changed(Instant::now(), &self.options);
         loop {
             self.show_status();
-            let due = self.lanes.next();
+            let due = self.due_times.next();
             let keep_at = self.keep_at.filter(|_| self.keeping.is_none());
             tokio::select! {
                 () = self.sources.changed() => {
-                    self.lanes.changed(Instant::now(), &self.options);
+                    self.due_times.changed(Instant::now(), &self.options);
                     if self.fall_back_at.is_some() && self.sources.has_failed() {
                         self.fall_back();
                     }
@@ -254,12 +255,12 @@ impl Driver {
 
     async fn due(&mut self) {
         let now = Instant::now();
-        let is_config_due = self.lanes.config.is_some_and(|(_, due)| due <= now);
-        if self.lanes.endpoints.is_some_and(|due| due <= now) {
-            self.lanes.endpoints = None;
+        let is_config_due = self.due_times.config.is_some_and(|(_, due)| due <= now);
+        if self.due_times.endpoints.is_some_and(|due| due <= now) {
+            self.due_times.endpoints = None;
         }
         if is_config_due {
-            self.lanes.config = None;
+            self.due_times.config = None;
         }
         // The first is a whole.
         if !is_config_due && !self.has_assembled {
@@ -288,10 +289,10 @@ impl Driver {
             self.is_kept = false;
             self.fall_back_at = None;
         } else if !done.is_behind && !done.is_rolling {
-            self.lanes.config = None;
+            self.due_times.config = None;
         }
-        if let Some(at) = self.roll_at.filter(|_| self.lanes.config.is_none()) {
-            self.lanes.config = Some((at, at));
+        if let Some(at) = self.roll_at.filter(|_| self.due_times.config.is_none()) {
+            self.due_times.config = Some((at, at));
         }
         // Each gets its whole time: those that stay longer for that do no harm.
         let is_news = !done.lingering.is_subset(&self.lingering);

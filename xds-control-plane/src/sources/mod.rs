@@ -159,11 +159,11 @@ pub(crate) struct Followed {
 pub struct SourceStatus {
     /// The source's name.
     pub name: Arc<str>,
-    /// True if it was read once.
+    /// True if the source was read at least once.
     pub is_ready: bool,
-    /// The reason why it cannot be read at the moment.
+    /// The reason why the source cannot be read at the moment.
     pub failure: Option<Arc<str>>,
-    /// Problems of parts of its content.
+    /// Problems of parts of the source's content.
     pub problems: Arc<[String]>,
     /// The services that are left out, or that stay in an earlier form.
     pub left_out: Arc<[LeftOut]>,

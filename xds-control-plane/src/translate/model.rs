@@ -94,7 +94,7 @@ pub struct Instance {
     pub port: u16,
     /// The instance's tags.
     pub tags: Vec<Arc<str>>,
-    /// True if it may get requests.
+    /// True if the instance may get requests.
     pub is_live: bool,
 }
 

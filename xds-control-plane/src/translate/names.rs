@@ -1,5 +1,6 @@
 //! Names of clusters, and domains.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use proxy_model::matching::{HostError, HostPattern};
@@ -30,6 +31,15 @@ pub(super) fn with_ports<'d>(
     };
     let with_port = move |port: &u16| format!("{domain}:{port}");
     std::iter::once(domain.to_owned()).chain(ports.iter().map(with_port))
+}
+
+/// Returns the domains with and without ports, each once: a service may name `a.example` and `a.example:80`.
+pub(super) fn all_with_ports(domains: &[String], options: &TranslateOptions) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let all = domains
+        .iter()
+        .flat_map(|domain| with_ports(domain, options));
+    all.filter(|domain| seen.insert(domain.clone())).collect()
 }
 
 /// The relation of a domain to those of the registry's services.

@@ -6,7 +6,7 @@ use super::clusters::{ClusterSettings, cluster};
 use super::endpoints::Live;
 use super::listeners;
 use super::model::{CatalogService, Protocol, StaticListener, StaticService};
-use super::names::{Reach, reach, usable_domain, with_ports};
+use super::names::{Reach, all_with_ports, reach, usable_domain};
 use super::routes::{HostSettings, plain_host};
 use super::translator::Surroundings;
 use super::{CONSUL, STATIC, TranslateOptions, Translated, tags};
@@ -65,13 +65,9 @@ pub(super) fn tagged(
             .clusters
             .push(cluster(&cluster_settings, &known.defaults, options));
         out.assign(name, &live, &known.own);
-        let domains = settings
-            .domains
-            .iter()
-            .flat_map(|domain| with_ports(domain, options));
         out.resources.virtual_hosts.push(plain_host(HostSettings {
             name,
-            domains: domains.collect(),
+            domains: all_with_ports(&settings.domains, options),
             operation,
             timeout: settings.timeout.unwrap_or(known.defaults.upstream_timeout),
         }));
@@ -129,12 +125,8 @@ pub(super) fn written(
     domains.sort();
     domains.dedup();
     if let Some(operation) = domains.first() {
-        let all = domains
-            .iter()
-            .flat_map(|domain| with_ports(domain, options));
-        let mut all: Vec<_> = all.collect();
+        let mut all = all_with_ports(&domains, options);
         all.sort();
-        all.dedup();
         out.resources.virtual_hosts.push(plain_host(HostSettings {
             name,
             domains: all,

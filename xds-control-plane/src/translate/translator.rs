@@ -268,7 +268,7 @@ impl Round<'_> {
         }
     }
 
-    /// Translates a service, if it is not made of the same as before.
+    /// Translates a service, unless its inputs are unchanged.
     fn translate(
         &mut self,
         owner: Owner,

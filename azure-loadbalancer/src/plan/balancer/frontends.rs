@@ -75,7 +75,7 @@ pub(super) fn dispositions(
             Owner::Subject(index) => match world.subjects.get(index).map(|s| &s.standing) {
                 Some(Standing::Held) | None => Disposition::Stays,
                 Some(Standing::Unwanted) => Disposition::Goes,
-                Some(Standing::Wanted(_)) => {
+                Some(Standing::Requested(_)) => {
                     let Some(placed) = placement.get(&index) else {
                         continue;
                     };

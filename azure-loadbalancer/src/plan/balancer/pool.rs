@@ -171,7 +171,7 @@ pub(in crate::plan) fn other_kind(
     let has_interfaces = interfaces
         .and_then(serde_json::Value::as_array)
         .is_some_and(|interfaces| !interfaces.is_empty());
-    let (has, mend) = match world.config.backend_pool_type {
+    let (has, remedy) = match world.config.backend_pool_type {
         PoolMembership::Address if has_interfaces && !has_addresses => (
             "network interfaces",
             "write backendPoolType nodeIPConfiguration, or have Azure change the pool with migrateToIpBased",
@@ -183,7 +183,7 @@ pub(in crate::plan) fn other_kind(
         PoolMembership::Address | PoolMembership::NetworkInterface => return None,
     };
     Some(format!(
-        "the members of pool {cluster} of load balancer {} are {has} and stay as they are; {mend}",
+        "the members of pool {cluster} of load balancer {} are {has} and stay as they are; {remedy}",
         balancer.name
     ))
 }

@@ -80,7 +80,7 @@ pub(super) fn apply(
                 draft.touch(Some(subject.key()), REMOVED);
                 return false;
             }
-            Standing::Wanted(_) => {}
+            Standing::Requested(_) => {}
         }
         let asked_for = desired
             .get(&rule.name.to_ascii_lowercase())

@@ -188,7 +188,7 @@ fn reconcile(
         let stays = match subject.standing {
             Standing::Held => true,
             Standing::Unwanted => false,
-            Standing::Wanted(_) => match (destinations.get(&index), asked_for) {
+            Standing::Requested(_) => match (destinations.get(&index), asked_for) {
                 // While the new address is unknown, the old rules keep the service reachable.
                 (Some(Destination::Pending) | None, _) => return true,
                 (Some(Destination::Address(_)), Some(asked_for)) => {

@@ -77,7 +77,7 @@ pub enum LeaseLost {
         /// The last failure.
         why: String,
     },
-    /// Another program holds it.
+    /// Another program holds the lease.
     Taken {
         /// The name of that program.
         holder: String,

@@ -6,6 +6,7 @@ mod conflicts;
 mod frontends;
 mod lifecycle;
 mod members;
+mod node_addresses;
 mod nodes_and_rules;
 mod public_ips;
 mod rules;

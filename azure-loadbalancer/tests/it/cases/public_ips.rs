@@ -56,7 +56,7 @@ fn an_address_is_given_back_only_when_it_is_open_to_nobody() {
         let renamed = [with(web, keys::RESOURCE_GROUP, "rg2")];
         for round in 0..3 {
             let planned = plan(&config, &renamed, &nodes, &azure.snapshot);
-            let waits = |deferred: &Deferred| deferred.what.contains("testCluster-aweb goes once");
+            let waits = |deferred: &Deferred| deferred.what.contains("testCluster-aweb is deleted");
             assert_eq!(planned.deferred.iter().any(waits), round == 0);
             for action in &planned.actions {
                 azure.apply(action).expect("it is taken");

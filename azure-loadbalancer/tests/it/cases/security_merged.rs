@@ -282,46 +282,6 @@ fn networks_are_aggregated_and_tags_have_rules_of_their_own() {
     );
 }
 
-// Case E6 of today.
-#[test]
-fn a_network_that_cannot_be_read_closes_the_service() {
-    let mut azure = with_addresses(&current());
-    let asked = |name: &str, address: &str| {
-        ranges(
-            at(service(name, &[80]), address),
-            &["10.0.0.0/8", "nonsense"],
-        )
-    };
-    let (plan, _) = azure.converge(
-        &current(),
-        &[asked("a", "192.168.33.44"), asked("b", "192.168.77.88")],
-        &[],
-    );
-    assert!(plan.services[&key("a")].error.is_none());
-    assert!(
-        plan.warnings
-            .iter()
-            .any(|warning| warning.what.contains("nonsense"))
-    );
-    let rules = azure.security_rules();
-    let deny = rules
-        .iter()
-        .find(|rule| rule.properties.access == Some(Access::Deny))
-        .expect("a rule");
-    assert_eq!((deny.properties.priority, to(deny).len()), (4095, 2));
-    let allow = rules
-        .iter()
-        .find(|rule| rule.name != deny.name)
-        .expect("a rule");
-    assert_eq!(
-        (
-            allow.properties.priority,
-            allow.properties.source_address_prefix.as_deref()
-        ),
-        (500, Some("10.0.0.0/8"))
-    );
-}
-
 #[test]
 fn networks_said_twice_are_rejected_and_everybody_is_the_internet() {
     let twice = with(
@@ -367,6 +327,83 @@ fn networks_that_are_not_supported_close_the_service_as_well() {
             azure.security_rules()[0].properties.access,
             Some(Access::Allow)
         );
+    }
+}
+
+// Case E6 of today: a typing error neither opens a service nor shuts out its clients.
+#[test]
+fn networks_that_cannot_be_read_change_nothing() {
+    let texts = ["1.2.3.4/33", "10.0.0.0", "x", "", "10.0.0.0/8, 11.0.0.0/8"];
+    let written = |text: &str| {
+        [
+            ranges(service("a", &[80]), &["10.0.0.0/8", text]),
+            ranges(internal("a", &[80]), &[text]),
+            with(service("a", &[80]), keys::ALLOWED_IP_RANGES, "x/8"),
+            with(service("a", &[80]), keys::SOURCE_RANGES, "1.2.3.4/33"),
+        ]
+    };
+    for wrong in texts.into_iter().flat_map(written) {
+        for before in [
+            service("a", &[80]),
+            internal("a", &[80]),
+            ranges(service("a", &[80]), &["10.0.0.0/8"]),
+        ] {
+            let mut azure = empty();
+            azure.converge(&current(), std::slice::from_ref(&before), &[]);
+            let (plan, log) = azure.converge(&current(), std::slice::from_ref(&wrong), &[]);
+            let error = plan.services[&key("a")].error.as_ref().expect("an error");
+            assert!(error.to_string().contains("IPv4 networks"), "{error}");
+            assert_eq!(log, Vec::<String>::new(), "{before:?}, then {wrong:?}");
+        }
+        // A new one is not opened, and others are served.
+        let mut azure = empty();
+        let (plan, _) = azure.converge(&current(), &[wrong.clone(), service("b", &[81])], &[]);
+        assert!(plan.services[&key("a")].error.is_some());
+        assert!(plan.services[&key("b")].error.is_none());
+        let rules = format!("{:?}", azure.security_rules());
+        assert!(!rules.contains("\"80\""), "{rules}");
+        assert!(rules.contains("\"81\""), "{rules}");
+    }
+}
+
+/// Ignored, they would open a service that is meant to be internal, or closed.
+#[test]
+fn misspelled_restrictions_are_errors() {
+    for (wrong, value) in [
+        ("azure-load-balancer-internl", "true"),
+        ("azure-load-balancer-Internal", "true"),
+        ("azure-loadbalancer-internal", "true"),
+        ("azure-load-balancer-internal-subnets", "front"),
+        ("azure-allowed-service-tag", "Sql"),
+        ("load-balancer-source-range", "10.0.0.0/8"),
+        ("azure-allowed-ip-range", "10.0.0.0/8"),
+    ] {
+        let wrong = format!("{}{wrong}", keys::PREFIX);
+        let asked = with(service("a", &[80]), &wrong, value);
+        for config in [current(), note()] {
+            let mut azure = empty();
+            azure.converge(&config, &[service("a", &[80])], &[]);
+            let (plan, log) = azure.converge(&config, std::slice::from_ref(&asked), &[]);
+            let error = plan.services[&key("a")].error.as_ref().expect("an error");
+            assert!(error.to_string().contains("did you mean"), "{error}");
+            assert_eq!(log, Vec::<String>::new());
+            let (_, log) = empty().converge(&config, std::slice::from_ref(&asked), &[]);
+            assert_eq!(log, Vec::<String>::new(), "a new one is not opened");
+        }
+    }
+    // These restrict nothing, or are of others.
+    for (other, value) in [
+        ("azure-load-balancer-internl", "false"),
+        ("azure-load-balancer-tcp-idle-timeot", "5"),
+        ("aws-load-balancer-internal", "true"),
+    ] {
+        let asked = with(
+            service("a", &[80]),
+            &format!("{}{other}", keys::PREFIX),
+            value,
+        );
+        let (plan, _) = empty().converge(&current(), &[asked], &[]);
+        assert_eq!(plan.services[&key("a")].error, None, "{other}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod follower;
 mod index;
-mod pace;
+mod token_bucket;
 
 pub use self::follower::{FollowOptions, Followed, Follower};
 pub use self::index::{BlockingIndex, Moved};

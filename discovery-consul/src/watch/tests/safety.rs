@@ -373,3 +373,34 @@ async fn one_where_something_always_changes_is_complete_all_the_same() {
     assert_eq!(watched.instances("sas"), 1500);
     flips.abort();
 }
+
+/// Consul accepts these names. No time is lost on them, at the start or later.
+#[tokio::test(start_paused = true)]
+async fn services_that_no_url_can_name_are_reported_and_not_read() {
+    let consul = FakeConsul::new("sas");
+    for name in [".", "..", "web"] {
+        consul.register("sas", "n1", checked(name, name, 80));
+    }
+    let started = tokio::time::Instant::now();
+    let mut watched = Watched::start(&consul, WatchOptions::default()).await;
+    assert!(
+        started.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        started.elapsed()
+    );
+    let state = watched.datacenter("sas");
+    let names: Vec<_> = state.unread.keys().map(|name| &**name).collect();
+    assert_eq!(names, [".", ".."]);
+    assert!(state.unread["."].contains("another one"));
+    assert!(state.services.contains_key("web"));
+    consul.deregister("sas", "n1", "..");
+    consul.deregister("sas", "n1", ".");
+    watched
+        .when("forgotten", |state| state.datacenters[0].unread.is_empty())
+        .await;
+    let requests = consul.requests();
+    let asked = requests
+        .iter()
+        .filter(|request| request.path.contains("%2E"));
+    assert_eq!(asked.count(), 0);
+}

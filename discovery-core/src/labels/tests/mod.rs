@@ -297,6 +297,98 @@ fn labels_that_mean_nothing_are_warned_of_with_what_was_probably_meant() {
 }
 
 #[test]
+fn a_route_may_redirect_or_respond_instead_of_leading_to_the_service() {
+    for (key, value) in [
+        ("proxy.routes.r.redirect.scheme", "https"),
+        ("proxy.routes.r.respond.status", "404"),
+    ] {
+        let (config, problems) = served(&[("proxy.routes.r.path", "/"), (key, value)]);
+        assert_eq!(problems, Vec::<String>::new());
+        assert_eq!(config.routes[0].cluster_id, None);
+        let compiled = proxy_model::Snapshot::compile(config, &Default::default());
+        assert!(compiled.is_ok(), "{compiled:?}");
+    }
+    for (key, value) in [
+        ("proxy.routes.r.redirect.status", "often"),
+        ("proxy.routes.r.respond.status", "70000"),
+    ] {
+        let (_, problems) = served(&[("proxy.routes.r.path", "/"), (key, value)]);
+        assert!(
+            problems.iter().any(|text| text.starts_with("error at")),
+            "{problems:?}"
+        );
+    }
+}
+
+/// What may be a restriction is not ignored: the service would be open.
+#[test]
+fn unknown_labels_that_may_restrict_close_their_route() {
+    for (key, closes) in [
+        ("proxy.routes.r.authorization", true),
+        ("proxy.routes.r.authorisationPolicy", true),
+        ("proxy.routes.r.authPolicy", true),
+        ("proxy.routes.r.auth.users", true),
+        ("proxy.routes.r.rateLimitPolicy", true),
+        ("proxy.routes.r.redirect.schema", true),
+        ("proxy.routes.r.redirects.scheme", true),
+        ("proxy.routes.r.respond.code", true),
+        ("proxy.routes.r.filter", true),
+        ("proxy.routes.r.timeouts", false),
+        ("proxy.routes.r.host", false),
+        ("proxy.routes.r.something", false),
+        ("proxy.cluster.authorization", false),
+    ] {
+        let labels = [
+            ("proxy.routes.r.path", "/a"),
+            ("proxy.routes.r.order", "3"),
+            ("proxy.routes.other.path", "/b"),
+            (key, "admins"),
+        ];
+        let (config, problems) = served(&labels);
+        let [route, other] = [&config.routes[0], &config.routes[1]];
+        assert_eq!(other.cluster_id, Some("orders".into()), "{key}");
+        assert!(
+            problems.iter().all(|text| text.starts_with("warning at")),
+            "{problems:?}"
+        );
+        let told = problems
+            .iter()
+            .find(|text| text.contains("responds with 503"));
+        assert_eq!(told.is_some(), closes, "{key}: {problems:?}");
+        if !closes {
+            assert_eq!(route.cluster_id, Some("orders".into()), "{key}");
+            continue;
+        }
+        assert!(told.unwrap().contains(key), "{told:?}");
+        assert!(
+            problems.len() > 1,
+            "what was meant is said as well: {problems:?}"
+        );
+        assert_eq!(route.cluster_id, None, "{key}");
+        assert_eq!(
+            route.respond.as_ref().and_then(|respond| respond.status),
+            Some(503)
+        );
+        assert_eq!(
+            (route.order, route.r#match.path.as_deref()),
+            (Some(3), Some("/a"))
+        );
+    }
+    // Labels that are set beside it do not count any more, and empty ones restrict nothing.
+    let (config, _) = served(&[
+        ("proxy.routes.r.path", "/"),
+        ("proxy.routes.r.clusterId", "other"),
+        ("proxy.routes.r.authorization", "admins"),
+        ("proxy.routes.s.path", "/s"),
+        ("proxy.routes.s.redirect.scheme", " "),
+        ("proxy.routes.s.authorization", ""),
+    ]);
+    assert_eq!(config.routes[0].cluster_id, None);
+    assert!(config.routes[0].respond.is_some());
+    assert_eq!(config.routes[1].cluster_id, Some("orders".into()));
+}
+
+#[test]
 fn two_labels_for_one_setting_are_an_error() {
     for (first, second) in [
         ("proxy.cluster.id", "proxy.Cluster.ID"),

@@ -11,6 +11,47 @@ use crate::discovery::DiscoveredService;
 use crate::runner::Runner;
 use crate::testing::ScriptedDiscoverer;
 
+/// An owner of a service can take an operator's requests by an `Order`, and the operator has to see it.
+#[tokio::test(start_paused = true)]
+async fn routes_that_override_those_of_an_earlier_provider_are_named() {
+    let route = |order: Option<i32>, hosts: &[&str]| {
+        let mut config = simple(&[("shop", "c")], &[("c", "http://1")]);
+        config.routes[0].order = order;
+        config.routes[0].r#match.hosts = Some(hosts.iter().map(|&host| host.to_owned()).collect());
+        config
+    };
+    let renamed = |config: ProxyConfig| {
+        let mut other = simple(&[], &[("d", "http://2")]);
+        let taken = config.routes[0].clone();
+        other.routes.insert("consul:shop".into(), taken);
+        other
+    };
+    let told = |problems: &[SourcedProblem]| {
+        let overrides = problems.iter();
+        let overrides = overrides.filter(|found| found.problem.code == "order_overrides");
+        overrides.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let a = &["a.example"][..];
+    let both = &["b.example", "a.example"][..];
+    let message = "consul: warning at /Routes/consul:shop: the route takes the requests of the route `shop` of the provider `file`, since its `Order` is -1 and not 0 (if that is not intended, leave `Order` out, or give the other route a lower one)";
+    for (file, consul, expected) in [
+        (route(None, a), route(Some(-1), a), &[message][..]),
+        (route(None, a), route(Some(-1), both), &[message]),
+        (route(None, both), route(Some(-1), a), &[message]),
+        (route(None, a), route(None, a), &[]),
+        (route(None, a), route(Some(1), a), &[]),
+        (route(Some(-1), a), route(None, a), &[]),
+        (route(None, a), route(Some(-1), &["b.example"]), &[]),
+    ] {
+        let merged = Merge::new()
+            .provider(provider("file", file))
+            .provider(provider("consul", renamed(consul)))
+            .start();
+        let state = ready(&merged).await;
+        assert_eq!(told(&state.problems), expected);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn providers_are_put_together() {
     struct Case {

@@ -161,7 +161,7 @@ async fn a_broken_layer_leaves_the_last_known_good_configuration_and_says_which(
     );
     wait_for(&provider, |state| order(state) == Some(2)).await;
     for (content, place) in [
-        (&b"{"[..], "appsettings.Staging.json): not JSON"),
+        (&b"{"[..], "appsettings.Staging.json:1): not JSON"),
         (b"\xff{", "appsettings.Staging.json): the file is not UTF-8"),
         (
             b"{\n\n\"ReverseProxy:Routes:r:Order\": \"x\" }",

@@ -1,5 +1,6 @@
 mod cycles;
 mod hints;
+mod kept;
 mod live_destinations;
 mod not_enabled;
 mod outages;

@@ -52,9 +52,9 @@ impl<T> Waiting<T> {
 }
 
 /// The receiver for a request without a caller.
-pub(super) struct Nobody;
+pub(super) struct NoCaller;
 
-impl PendingReply for Nobody {
+impl PendingReply for NoCaller {
     fn succeed(&mut self, _: &[u8]) -> Result<(), DecodeError> {
         Ok(())
     }

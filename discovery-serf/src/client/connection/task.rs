@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::answer::Nobody;
+use super::answer::NoCaller;
 use super::failure::Failure;
 use super::routes::{Pending, Routes};
 use super::{ClientErrorKind, Shared, TaskRequest};
@@ -133,7 +133,7 @@ impl<Io: AsyncRead + AsyncWrite + Send> Task<Io> {
                 command: request.command().to_owned(),
                 body: ReplyBody::Never,
                 timeout: STOP_TIMEOUT,
-                answer: Box::new(Nobody),
+                answer: Box::new(NoCaller),
                 stream: None,
                 _permit: None,
             };

@@ -99,7 +99,7 @@ async fn an_answer_to_a_request_that_nobody_made_ends_the_connection() {
     });
     let members = members.await;
     assert_eq!(kind(&members), ClientErrorKind::Protocol);
-    assert!(members.unwrap_err().to_string().contains("nobody made"));
+    assert!(members.unwrap_err().to_string().contains("was not made"));
     assert!(client.is_closed());
     client.closed().await;
     assert_eq!(stream.next().await, None);

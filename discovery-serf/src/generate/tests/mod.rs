@@ -115,7 +115,8 @@ fn metadata<'d>(destination: &'d DestinationConfig, key: &str) -> Option<&'d str
 
 /// Returns all problems: those of the whole, then those of the services by name.
 fn told(discovery: &Discovery) -> Vec<String> {
-    let of_services = discovery.services.iter().flat_map(|s| &s.problems);
+    let of_services =
+        (discovery.services.iter()).flat_map(|s| s.problems.iter().chain(&s.rejected));
     let all = discovery.problems.iter().chain(of_services);
     all.map(|problem| format!("{} {}", problem.pointer, problem.code))
         .collect()

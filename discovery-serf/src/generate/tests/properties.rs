@@ -125,7 +125,7 @@ proptest! {
 
         // Nothing that is found in tags keeps a service from being served.
         for problem in discovery.services.iter().flat_map(|s| &s.problems).chain(&discovery.problems) {
-            prop_assert_eq!(problem.severity, proxy_model::Severity::Warning);
+            prop_assert_eq!(problem.severity, Severity::Warning);
             prop_assert!(!problem.message.contains(char::is_control), "{:?}", problem);
             prop_assert!(problem.message.len() < 2_000, "{}", problem);
         }

@@ -352,7 +352,7 @@ fn a_service_that_cannot_be_served_is_told_of_and_not_served() {
     let [service] = &discovery.services[..] else {
         panic!("{discovery:?}");
     };
-    assert_eq!(service.content, discovery_core::ServiceContent::NotEnabled);
+    assert!(service.rejected.has_errors());
     assert_eq!(
         told(&discovery),
         ["/members/n1/tags/http-port invalid_http_port"]

@@ -34,7 +34,7 @@ impl ClientIdentity {
         })
     }
 
-    /// Reads one PEM with both.
+    /// Reads certificate and key from one PEM text.
     ///
     /// # Errors
     ///

@@ -32,9 +32,9 @@ enum Rule {
     /// Certificates for one of these names.
     Names(Vec<String>, Issuers),
     /// Any certificate.
-    Anybody,
+    AnyServer,
     /// No certificate.
-    Nobody,
+    NoServer,
 }
 
 /// The allowed issuers of a certificate that is accepted by name.
@@ -154,12 +154,12 @@ impl ServerTrust {
     /// Accepts any certificate, for trials only. An attacker between the client and the cluster can read
     /// and change everything, tokens included. A client built with it logs a warning.
     pub fn no_verify() -> Self {
-        Self(Rule::Anybody)
+        Self(Rule::AnyServer)
     }
 
     /// Accepts no certificate, for clients without TLS. Needs nothing from the operating system.
-    pub(in crate::client) fn nobody() -> Self {
-        Self(Rule::Nobody)
+    pub(in crate::client) fn no_server() -> Self {
+        Self(Rule::NoServer)
     }
 
     pub(super) fn verifier(
@@ -180,14 +180,14 @@ impl ServerTrust {
                     Issuers::Pinned(pins, known) => Named::Pinned(pins.clone(), known.clone()),
                 },
             ),
-            Rule::Anybody => {
+            Rule::AnyServer => {
                 tracing::warn!(
                     target: "discovery::servicefabric",
                     "certificates of gateways are not verified: an attacker on the network can read and change all data"
                 );
-                Accept::Anybody
+                Accept::AnyServer
             }
-            Rule::Nobody => return Ok(rejecting_verifier(provider)),
+            Rule::NoServer => return Ok(rejecting_verifier(provider)),
         };
         Ok(rule_verifier(
             GatewayVerifier::new(accept, provider),

@@ -21,7 +21,7 @@ use super::common_name::common_names;
 pub(super) enum Accept {
     Thumbprints(Vec<Thumbprint>),
     Names(Vec<String>, Named),
-    Anybody,
+    AnyServer,
 }
 
 /// The allowed issuers of a certificate that is accepted by name.
@@ -129,7 +129,7 @@ fn ask_system(
 impl CertificateRule for GatewayVerifier {
     fn check(&self, presented: &Presented<'_>) -> Result<(), Error> {
         match &self.accept {
-            Accept::Anybody => Ok(()),
+            Accept::AnyServer => Ok(()),
             Accept::Thumbprints(thumbprints) => {
                 let shown = Thumbprint::of(presented.certificate);
                 match thumbprints.contains(&shown) {

@@ -43,12 +43,14 @@ impl ServiceRoute {
         &self.name
     }
 
-    /// Returns true if labels name the clusters of the route.
+    /// Returns true if labels name the clusters of the route, or have it respond itself.
     pub(in crate::labels) fn goes_elsewhere(&self) -> bool {
         let config = &self.config;
         config.cluster_id.is_some()
             || config.weighted_clusters.is_some()
             || config.partitioned_clusters.is_some()
+            || config.redirect.is_some()
+            || config.respond.is_some()
     }
 }
 

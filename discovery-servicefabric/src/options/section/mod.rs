@@ -319,7 +319,7 @@ fn read_server_check(security: &mut ObjectReader<'_, '_>) -> ServerCheck {
         if !thumbprints.is_empty() {
             conflict("ServerThumbprints", "DangerousAcceptAnyServerCertificate");
         }
-        return ServerCheck::Anybody;
+        return ServerCheck::AnyServer;
     }
     if !thumbprints.is_empty() {
         for (key, is_set) in others {

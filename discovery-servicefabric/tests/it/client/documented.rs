@@ -246,6 +246,13 @@ async fn answers_that_make_no_sense_take_nothing_away() {
             page(json!([{"Id": "x"}]), ""),
         ),
         (
+            "/Applications/Voting/$/GetServices",
+            page(
+                json!([{"Name": "fabric:/Other/A", "TypeName": "VotingDataType"}]),
+                "",
+            ),
+        ),
+        (
             "/Services/Voting~Data/$/GetPartitions",
             page(json!([{}]), ""),
         ),

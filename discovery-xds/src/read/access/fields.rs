@@ -10,48 +10,48 @@ use xds_types::pb::envoy::extensions::filters::network::http_connection_manager:
 type Fields = Vec<(&'static str, bool)>;
 
 /// A value that counts as unset if it is the default.
-trait Said {
-    fn is_said(&self) -> bool;
+trait Presence {
+    fn is_set(&self) -> bool;
 }
 
-impl<T> Said for Option<T> {
-    fn is_said(&self) -> bool {
+impl<T> Presence for Option<T> {
+    fn is_set(&self) -> bool {
         self.is_some()
     }
 }
 
-impl<T> Said for Vec<T> {
-    fn is_said(&self) -> bool {
+impl<T> Presence for Vec<T> {
+    fn is_set(&self) -> bool {
         !self.is_empty()
     }
 }
 
-impl<K, V> Said for HashMap<K, V> {
-    fn is_said(&self) -> bool {
+impl<K, V> Presence for HashMap<K, V> {
+    fn is_set(&self) -> bool {
         !self.is_empty()
     }
 }
 
-impl Said for String {
-    fn is_said(&self) -> bool {
+impl Presence for String {
+    fn is_set(&self) -> bool {
         !self.is_empty()
     }
 }
 
-impl Said for bool {
-    fn is_said(&self) -> bool {
+impl Presence for bool {
+    fn is_set(&self) -> bool {
         *self
     }
 }
 
-impl Said for i32 {
-    fn is_said(&self) -> bool {
+impl Presence for i32 {
+    fn is_set(&self) -> bool {
         *self != 0
     }
 }
 
-impl Said for u32 {
-    fn is_said(&self) -> bool {
+impl Presence for u32 {
+    fn is_set(&self) -> bool {
         *self != 0
     }
 }
@@ -61,7 +61,7 @@ macro_rules! fields {
         $(#[$doc])*
         pub(in crate::read) fn $function(message: &$message) -> Fields {
             let $message { $($field,)* } = message;
-            vec![$((stringify!($field), $field.is_said()),)*]
+            vec![$((stringify!($field), $field.is_set()),)*]
         }
     };
 }

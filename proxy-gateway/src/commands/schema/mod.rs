@@ -164,6 +164,10 @@ fn telemetry() -> Value {
                 "Sample": { "type": "number", "minimum": 0, "maximum": 1, "default": 1, "description": "The share of requests that is logged. Failures are always logged." },
                 "File": { "type": "string", "description": "The file to append to, reopened on SIGUSR1. Unset: standard output." },
             })),
+            "LiveRequests": object("Keeps the latest requests in memory for the admin page. Unset: off.", &json!({
+                "Enabled": { "type": "boolean", "default": true },
+                "PerSecond": { "type": "integer", "minimum": 1, "maximum": 1000, "default": 10, "description": "How many requests of a second are kept, and as many failed ones beside them." },
+            })),
         }),
     )
 }

@@ -11,7 +11,7 @@ import { chromium } from 'playwright-core';
 
 const { ADMIN, CHROMIUM, SCREENSHOTS } = process.env;
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const TABS = ['overview', 'clusters', 'routes', 'explain', 'listeners', 'sources', 'problems', 'changes'];
+const TABS = ['overview', 'clusters', 'routes', 'requests', 'explain', 'listeners', 'sources', 'problems', 'changes'];
 const DOWN = 'shop%2Fservice-007', PART = 'shop%2Fservice-013';
 
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
@@ -123,12 +123,26 @@ async function used() {
   await page.locator('#explain-answer dd', { hasText: 'http://new.example/away/x?y=1' }).waitFor();
   const redirected = await page.textContent('#explain-answer');
   for (const part of ['Route away answers it: 307.', 'Redirects to']) assert.match(redirected, new RegExp(part));
+  const line = JSON.stringify({ method: 'PUT', scheme: 'http', host: 'shop.example', path: '/svc021/y', remote: '192.0.2.9:1', status: 200 });
+  await explain(line);
+  await page.locator('#explain-answer dd', { hasText: 'X-Forwarded-For: 192.0.2.9' }).waitFor();
+
+  // The latest requests lead to their explanation, which has an address of its own.
+  await page.goto(`${ADMIN}#/requests`);
+  await page.waitForSelector('#request-list details.row');
+  assert.match(await page.textContent('#request-note'), /At most 10 requests of a second/);
+  const latest = await page.locator('#request-list details.row').first().getAttribute('data-id');
+  const request = page.locator(`#request-list details.row[data-id="${latest}"]`);
+  await request.locator('summary').click();
+  await request.locator('.detail a').click();
+  await page.locator('#explain-answer .outcome', { hasText: 'service-' }).waitFor();
+  assert.match(new URL(page.url()).hash, /^#\/explain\?.*url=http/);
   assert.equal(await page.locator('#routes [name=sort] option').count(), 6);
 
   // Orders.
   await page.goto(`${ADMIN}#/routes?sort=rate`);
   await page.waitForFunction(() => /service-(007|013|02[0-2]|499)/.test(document.querySelector('#routes details.row')?.dataset.id ?? ''));
-  await page.goto(`${ADMIN}#/routes?sort=name&page=10`);
+  await page.goto(`${ADMIN}#/routes?sort=name&page=11`);
   await page.locator('#routes details.row[data-id="shop%2Fservice-499"]').waitFor();
 
   // A selection survives, although the figures of the row change.

@@ -1,6 +1,6 @@
 // What the page shows is in its address: the tab, and the filter, order, page and open rows of its list.
 
-export const TABS = ['overview', 'clusters', 'routes', 'explain', 'listeners', 'sources', 'problems', 'changes'];
+export const TABS = ['overview', 'clusters', 'routes', 'requests', 'explain', 'listeners', 'sources', 'problems', 'changes'];
 
 function read() {
   const [path, query = ''] = location.hash.replace(/^#\/?/, '').split('?');

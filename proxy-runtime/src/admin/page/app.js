@@ -7,7 +7,8 @@ import { drawFlow } from './flow.js';
 import { followClusters } from './clusters.js';
 import { followRoutes } from './routes.js';
 import { showChanges, showListeners, showProblems, showProviders } from './lists.js';
-import { offerListeners, startExplain } from './explain.js';
+import { showRequests } from './requests.js';
+import { explainAddress, offerListeners, startExplain } from './explain.js';
 
 const byId = (id) => document.getElementById(id);
 startExplain(byId('explain-form'), byId('explain-answer'));
@@ -20,7 +21,8 @@ const CONTENT = {
   },
   clusters: followClusters(),
   routes: followRoutes(),
-  explain: async () => {},
+  requests: () => showRequests(byId('request-list'), byId('request-note')),
+  explain: async () => explainAddress(byId('explain-form')),
   listeners: async () => showListeners(byId('listener-cards'), (await ask('/api/v1/listeners')).listeners),
   sources: async () => showProviders(byId('provider-cards'), (await ask('/api/v1/providers')).providers),
   problems: async () => showProblems(byId('problem-list'), (await ask('/api/v1/problems')).problems),

@@ -1,6 +1,7 @@
 // The box that explains where a request would go.
 
 import { ask, element, readable } from './dom.js';
+import * as address from './address.js';
 
 const OUTCOMES = {
   matched: 'healthy', not_found: 'down', method_not_allowed: 'down', no_cluster: 'down', no_partition: 'down',
@@ -72,9 +73,39 @@ export function offerListeners(form, names) {
   select.replaceChildren(...names.map((name) => element('option', { value: name }, name)));
 }
 
+// The request of a line of the access log.
+function pasted(text) {
+  const { method, scheme, host, path, remote } = JSON.parse(text);
+  if (!method || !host) throw new Error('the line has no request that could be read');
+  return { method, url: `${scheme}://${host}${path}`, remote: remote ?? '' };
+}
+
+function fill(form, { method, url, remote, header = '' }) {
+  form.elements.method.value = method || 'GET';
+  form.elements.url.value = url;
+  form.elements.remote.value = remote;
+  form.elements.header.value = header;
+}
+
+let explained = '';
+
+// Explains the request in the address of the page, once.
+export function explainAddress(form) {
+  if (explained === location.hash || !address.value('url')) return;
+  explained = location.hash;
+  fill(form, { method: address.value('method'), url: address.value('url'), remote: address.value('remote'), header: address.values('header').join('\n') });
+  form.requestSubmit();
+}
+
 export function startExplain(form, place) {
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
+    try {
+      if (form.elements.url.value.trim().startsWith('{')) fill(form, pasted(form.elements.url.value));
+    } catch (error) {
+      place.replaceChildren(element('p', { class: 'outcome', 'data-state': 'down' }, element('i', { class: 'mark', 'aria-hidden': 'true' }), `This is no line of the access log: ${error.message}`));
+      return;
+    }
     const asked = new FormData(form);
     let url = asked.get('url').trim();
     if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(url)) url = `http://${url.startsWith('/') ? 'localhost' : ''}${url}`;
@@ -82,6 +113,8 @@ export function startExplain(form, place) {
     for (const line of asked.get('header').split('\n')) if (line.trim()) query.append('header', line.trim());
     if (asked.get('remote').trim()) query.append('remote', asked.get('remote').trim());
     if (asked.get('listener')) query.append('listener', asked.get('listener'));
+    address.set({ method: query.get('method'), url, header: query.getAll('header'), remote: query.get('remote') ?? '' });
+    explained = location.hash;
     try {
       const answer = await ask(`/api/v1/explain?${query}`);
       place.replaceChildren(

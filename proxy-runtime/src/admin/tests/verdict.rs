@@ -277,3 +277,65 @@ async fn sources_without_an_answer_are_no_empty_configuration() {
     assert_eq!(concern["kind"], "source");
     assert_eq!(concern["state"], "starting");
 }
+
+/// Failures count for as long as the responses that they are compared with.
+#[tokio::test(start_paused = true)]
+async fn the_verdict_forgets_failures_after_half_a_minute() {
+    let (proxy, admin) = proxy_of(&TWO.replace("PORT", "1"));
+    assert_eq!(get(&proxy, "/none").await, 503);
+    for (seconds, state) in [(29, "down"), (1, "ok")] {
+        tokio::time::advance(std::time::Duration::from_secs(seconds)).await;
+        assert_eq!(sentence(&admin).0, state, "after {seconds} more seconds");
+    }
+    assert_eq!(
+        json(&admin, "/api/v1/problems")["problems"],
+        serde_json::json!([])
+    );
+    // It is told again as soon as it happens again.
+    assert_eq!(get(&proxy, "/none").await, 503);
+    assert_eq!(sentence(&admin).0, "down");
+}
+
+/// A request of the past is explained by its number.
+#[tokio::test]
+async fn a_kept_request_is_explained_by_its_number() {
+    use crate::server::{AccessLogSink as _, AccessRecord, RequestTail};
+    let (proxy, _) = proxy_of(&TWO.replace("PORT", "1"));
+    let tail = Arc::new(RequestTail::new(10));
+    let admin = Admin::builder(proxy).requests(Arc::clone(&tail)).build();
+    let record = AccessRecord {
+        path: "/dead",
+        query: None,
+        tls: false,
+        ..crate::server::access_log_record()
+    };
+    tail.log(&record);
+    let listed = json(&admin, "/api/v1/requests");
+    assert_eq!(
+        (&listed["latest"], &listed["requests"][0]["id"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(listed["requests"][0]["path"], "/dead");
+    assert_eq!(
+        json(&admin, "/api/v1/requests?after=1")["requests"],
+        serde_json::json!([])
+    );
+    let explained = json(&admin, "/api/v1/explain?request=1");
+    assert_eq!(
+        (&explained["outcome"], &explained["route"]),
+        (&"matched".into(), &"dead".into())
+    );
+    let headers = explained["forwarded"]["headers"].to_string();
+    assert!(
+        headers.contains("192.0.2.7"),
+        "the client of then: {headers}"
+    );
+    for (request, said) in [("2", "not kept"), ("x", "no number")] {
+        let answer = ask(&admin, &format!("/api/v1/explain?request={request}"));
+        assert_eq!(answer.status(), 400);
+        assert!(
+            String::from_utf8_lossy(answer.body()).contains(said),
+            "{request}"
+        );
+    }
+}

@@ -23,7 +23,7 @@ pub(crate) struct BodyPart {
     pub(crate) bytes: usize,
     /// Bytes of content among them.
     pub(crate) content: u64,
-    /// Bytes of a trailer section behind them.
+    /// Length of the trailer section after the content, in bytes.
     pub(crate) trailers: usize,
 }
 

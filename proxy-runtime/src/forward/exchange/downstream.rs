@@ -81,7 +81,7 @@ pub(crate) trait Downstream: Headed {
 
     fn framing(&self) -> Framing;
 
-    /// The classes of the header fields.
+    /// Returns the classes of the request's header fields: bits for the fields that the proxy must handle.
     fn classes(&self) -> ClassSet;
 
     /// Returns true if the client sent an authority (`Host` or `:authority`).
@@ -128,7 +128,7 @@ pub(crate) trait Downstream: Headed {
         None
     }
 
-    /// The version in which a switch of protocols is asked for, if the request wishes for one.
+    /// Returns the HTTP versions over which a requested protocol switch is possible.
     #[inline]
     fn switch(&self) -> Option<Protocols> {
         None
@@ -146,13 +146,13 @@ pub(crate) trait Downstream: Headed {
         None
     }
 
-    /// The attempts of the layers that the request came through, of which it is one.
+    /// Returns the record of attempts of the layers that the request came through; this exchange is one of them.
     #[inline]
     fn attempts(&self) -> Option<&LayerAttempts> {
         None
     }
 
-    /// Takes over what the changes of the head hold, if the response ends later than the exchange.
+    /// Takes the values that the changes of the head hold, if the response ends later than the exchange.
     fn hold(&self, edits: &mut HeaderMutations) {
         let _ = edits;
     }
@@ -180,7 +180,7 @@ pub(crate) trait Downstream: Headed {
     /// connection may be read to detect that.
     async fn unless_gone<F: Future>(&mut self, is_watched: bool, work: F) -> Option<F::Output>;
 
-    /// Ready at `due`; until then the task is woken in time.
+    /// Ready at `due`. Before that, the task is woken at `due`.
     fn poll_due(&mut self, cx: &mut Context<'_>, due: Instant) -> Poll<()>;
 
     /// Ready when the client has disconnected, or does not read fast enough, with the cause. Must be polled while
@@ -377,10 +377,6 @@ pub(crate) enum Backpressure {
     /// No bytes are pending.
     Nothing,
     /// The cluster's `ActivityTimeout`.
-    #[cfg_attr(
-        not(feature = "server"),
-        expect(dead_code, reason = "for the clients of a server")
-    )]
     Idle,
     /// The server's minimum data rate, checked at this time.
     #[cfg_attr(

@@ -75,7 +75,7 @@ impl Filtering {
         (Self(Some(filtered)), said)
     }
 
-    /// Ends the wait of a policy, and goes on.
+    /// Continues after a policy has decided.
     ///
     /// # Errors
     ///

@@ -59,6 +59,7 @@ impl ResolvedRoute<'_> {
             None => (None, None),
             Some(failure) => {
                 if let Failure::Truncated(_) = failure {
+                    // A truncated response must not look complete to the client or to a cache.
                     down.cut(&mut flow.download);
                 }
                 let connection = link.lease.raw();
@@ -69,6 +70,7 @@ impl ResolvedRoute<'_> {
                 (connection.map(|connection| connection.peer), cause)
             }
         };
+        // Unread bytes would be taken for the response of the next request.
         if failure.is_none() && flow.is_reusable() && link.lease.raw().is_some_and(is_clean) {
             link.lease.release(now);
         }
@@ -101,6 +103,7 @@ impl ResolvedRoute<'_> {
         flow: Box<ExchangeStateOf<D>>,
         recorder: Recorder<'_>,
     ) -> Forwarded {
+        // A tunnel may live for hours, and needs none of the exchange's buffers.
         drop(flow);
         let timeout = self.cluster.upstream().activity_timeout();
         let ended = match (down.take_tunnel(), link.lease.raw()) {
@@ -142,6 +145,7 @@ impl ResolvedRoute<'_> {
         let mut about = About::default();
         let (kind, status) = match failure {
             Failure::Suppressed(status, kind, instead) => {
+                // The destination did respond: its status counts for it, although the client gets another one.
                 recorder.answered(status, Instant::now());
                 about.upstream = ended.upstream;
                 (kind, instead)
@@ -161,6 +165,7 @@ impl ResolvedRoute<'_> {
                     record.failed(kind);
                 }
                 recorder.end(Some(kind), Instant::now());
+                // The head was sent already, so no error response is possible.
                 return Forwarded::Disconnected;
             }
             Failure::Disconnected(kind) => {

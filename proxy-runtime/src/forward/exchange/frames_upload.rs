@@ -1,4 +1,4 @@
-//! A request body that comes in frames, in the form of HTTP/1.1.
+//! A request body that arrives in frames, and is sent as HTTP/1.1.
 
 use std::num::NonZeroU64;
 use std::task::{Context, Poll, ready};
@@ -22,10 +22,10 @@ const CHUNK_AND_BODY_END: &[u8] = b"\r\n0\r\n\r\n";
 
 /// The frames of a request body.
 pub(crate) trait Frames {
-    /// Ready with the next data, or with `None` behind the last.
+    /// Ready with the next data, or with `None` after the last.
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, UploadFailure>>>;
 
-    /// Ready with the trailers behind the last data.
+    /// Ready with the trailers after the last data.
     fn poll_trailers(
         &mut self,
         cx: &mut Context<'_>,
@@ -54,7 +54,7 @@ pub(crate) struct Allowed {
 pub(crate) struct FramesUpload {
     /// Up to [`FRAMES`] received frames. Allocated with the first one.
     frames: Vec<Bytes>,
-    /// The framing behind the frames.
+    /// The framing after the data: the end of a chunk, or nothing.
     end: &'static [u8],
     is_chunked: bool,
     /// True if the whole body was read.

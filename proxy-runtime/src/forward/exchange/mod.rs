@@ -61,9 +61,23 @@
 //! a route with layers: RFC 9110 section 15.2 asks proxies to forward them, but an `http::Response` is the final one,
 //! and has no place for others. The same section lets user agents ignore them, so that nobody may depend on them.
 //!
+//! # Rules and their tests
+//!
+//! | rule | test |
+//! |---|---|
+//! | which failure is retried, where, how often | `retry::tests::each_failure_has_one_verdict` |
+//! | a connection that dies first is replaced, with a body that goes on | `forward::tests::retry` |
+//! | the head for another destination | `readdress::tests::it_is_the_head_that_would_have_been_written` |
+//! | the same changes of heads as bytes and as maps | `server::engine::tests::same_head` |
+//! | the same messages for all clients and destinations | `tests/it/server/ways.rs`, `ways_http2.rs` |
+//! | limits of bodies | `server::engine::tests::rejections` |
+//! | limits of responses, timeouts, clients that leave: answer, log and counters | `server::engine::tests::accounts` |
+//! | clients and destinations that are slow | `server::engine::tests::activity` |
+//! | responses before the end of their request | `server::engine::tests::early` |
+//!
 //! # Files of one GET
 //!
-//! The files whose code runs for a keep-alive GET of HTTP/1.1 over a pooled connection, without
+//! The 97 files whose code runs for a keep-alive GET of HTTP/1.1 over a pooled connection, without
 //! filters and transforms, as `-C instrument-coverage` counts them:
 //!
 //! | part | files |
@@ -121,8 +135,8 @@ use crate::transform::Invalid;
 )]
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Forwarded {
-    /// The request has to be one of the tower service: nothing was read or written. With the request's route, if that was
-    /// looked for and found.
+    /// The request has to be one of the tower service: nothing was read or written. With the request's route, if
+    /// that was looked for and found.
     Typed(Option<RouteIndex>),
     /// The whole response was written.
     Served {

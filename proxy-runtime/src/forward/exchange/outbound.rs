@@ -40,7 +40,7 @@ enum Gate {
     None,
     /// The body waits until this time at the latest.
     Closed(Instant),
-    /// The body waits no more, and was not polled since.
+    /// The body no longer waits, and was not polled since.
     Opened,
 }
 
@@ -74,7 +74,7 @@ impl Outbound {
         self.is_kept
     }
 
-    /// Restarts over another connection. The head is not kept any more.
+    /// Restarts over another connection. The head is no longer kept.
     pub(crate) fn again(&mut self) {
         self.is_kept = false;
         self.written = 0;

@@ -1,5 +1,5 @@
-//! A head that was written for one destination, made over for another: of what the client sent there may be nothing
-//! left.
+//! Conversion of a head that was written for one destination into one for another. The client's own text may no
+//! longer be in it.
 
 use http::HeaderValue;
 use proxy_model::compiled::Destination;

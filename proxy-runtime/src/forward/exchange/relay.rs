@@ -82,9 +82,11 @@ impl<D: Downstream> Relay<'_, D> {
             }
             match ready!(input.poll_read(io, cx)) {
                 Ok(1..) => self.flow.progress.has_news = true,
+                // With TLS 1.3, a destination rejects the client certificate after the handshake, at the first read.
                 Err(error) if input.is_empty() && is_late_rejection(&error) => {
                     return Poll::Ready(Err(ResponseFailure::Untrusted));
                 }
+                // Without a byte of a response the request may be retried; after an interim response it may not.
                 Ok(0) | Err(_) if input.is_empty() && self.flow.interim == 0 => {
                     return Poll::Ready(Err(self.silence()));
                 }
@@ -289,6 +291,7 @@ impl<D: Downstream> Relay<'_, D> {
     fn failure(&mut self, cut: &ResponseFailure) -> Failure {
         let (end, why) = match *cut {
             ResponseFailure::Unanswered(end, why) => (end, why),
+            // The whole request is still in memory, so that another connection can send it.
             ResponseFailure::Silence if self.flow.outbound.is_kept() => return Failure::Stale,
             ResponseFailure::Silence => (End::Closed, "it closed without an answer"),
             ResponseFailure::Untrusted => return Failure::Untrusted,

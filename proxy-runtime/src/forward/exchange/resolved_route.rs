@@ -288,7 +288,7 @@ impl<'a> ResolvedRoute<'a> {
         Ok(place.pool.ready(&wanted, now))
     }
 
-    /// Makes a head one for a connection.
+    /// Converts a head for the protocol of a connection.
     ///
     /// # Errors
     ///

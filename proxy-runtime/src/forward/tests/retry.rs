@@ -15,8 +15,8 @@ use crate::fixtures::snapshot;
 use crate::upstream::{ConnectionRequest, Protocols, Resetting};
 use crate::{Proxy, ProxyService};
 
-/// A proxy for one destination, to which there may be one connection. It is idle, has carried a request, and breaks as it is
-/// written to.
+/// A proxy for one destination, to which there may be one connection. It is idle, has carried a request, and breaks
+/// as it is written to.
 async fn with_a_broken_connection(url: &str, takes: usize) -> ProxyService {
     let snapshot = snapshot(&format!(
         r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**rest}}"}}}}}},

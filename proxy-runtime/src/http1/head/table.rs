@@ -182,7 +182,7 @@ impl HeadTable {
         self.searched = window.len() as u32;
     }
 
-    /// Restarts with the next call; the fields stay until then.
+    /// Ends the head. The fields stay until the next call that begins one.
     #[inline]
     pub(in crate::http1) fn end(&mut self) {
         self.line = 0;

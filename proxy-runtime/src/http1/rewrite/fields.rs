@@ -1,4 +1,4 @@
-//! Lines that are copied as they came.
+//! Lines that are copied unchanged.
 
 use super::operation::{Changes, FieldName};
 use crate::http1::field::{ClassSet, Field, FieldClass, is_dropped_from_trailers};

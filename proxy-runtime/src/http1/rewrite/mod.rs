@@ -25,8 +25,8 @@ pub(crate) use self::stream::{StreamRequest, write_stream_request};
 
 /// Appends the pieces of a line.
 ///
-/// All that writes lines in this module writes the CRLF in front of a line and leaves that behind it to the next one:
-/// most lines are two pieces then instead of three.
+/// Every writer in this module writes the CRLF before its line, and leaves the one after it to the next: most lines
+/// are then two pieces instead of three.
 #[inline]
 fn put(out: &mut Vec<u8>, pieces: &[&[u8]]) {
     for piece in pieces {

@@ -29,7 +29,7 @@ impl FieldName {
         self.class
     }
 
-    /// The name, as it is written.
+    /// Returns the name in the case in which it is written.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.prefix[2..self.prefix.len() - 2]
@@ -60,7 +60,7 @@ impl FieldName {
     }
 }
 
-/// The value of a field, without anything in it that could end it.
+/// The value of a field, without line breaks and NUL, which could end the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldValue<'a>(&'a [u8]);
 

@@ -1,4 +1,4 @@
-//! Requests as they are sent to a destination.
+//! Writes requests for a destination.
 
 use super::fields::{Choice, Copied, copy_fields, first_line, write_length};
 use super::operation::{Changes, FieldOperation, FieldValue, Removed};
@@ -52,7 +52,7 @@ pub struct RequestRewrite<'a> {
     pub method: Option<OutgoingMethod<'a>>,
     /// The target, if it is another one. In any case it is written in origin form, or as `*`.
     pub target: Option<OutgoingTarget<'a>>,
-    /// `Host`, if it is to be another one than the client named. Needed where the client named none.
+    /// The `Host` to write in place of the client's. Required if the client sent none.
     pub host: Option<FieldValue<'a>>,
     /// The fields that are forwarded.
     pub copied: Copied<'a>,
@@ -60,11 +60,11 @@ pub struct RequestRewrite<'a> {
     pub dropped: ClassSet,
     /// The operations of the route.
     pub operations: &'a [FieldOperation<'a>],
-    /// True to write `TE: trailers`, which asks for trailers.
+    /// True to write `TE: trailers`, by which the proxy accepts trailers.
     pub accepts_trailers: bool,
     /// The protocol to switch to, if the client's wish is passed on.
     pub upgrade: Option<FieldValue<'a>>,
-    /// A line that is added whatever else is said, with the CRLF in front of it; or nothing.
+    /// A line that is always added, preceded by CRLF; or empty.
     pub(crate) last: &'a [u8],
 }
 
@@ -89,7 +89,7 @@ pub fn write_request(
     write_changed_request(buffer, request, table, rewrite, &changes, out);
 }
 
-/// The same with other changes in the place of the operations.
+/// Writes the head with `changes` instead of the route's operations.
 #[inline]
 pub(crate) fn write_changed_request<C: Changes>(
     buffer: &[u8],
@@ -146,8 +146,8 @@ pub(crate) fn write_changed_request<C: Changes>(
     out.extend_from_slice(END);
 }
 
-/// Returns true if request line and `Host`, the first field, are already as they would be written, so that they are
-/// copied together with the rest.
+/// Returns true if the request line and `Host`, the first field, need no change, so that they are copied together
+/// with the rest.
 #[inline]
 fn begins_as_written(
     buffer: &[u8],
@@ -173,7 +173,7 @@ fn begins_as_written(
         && buffer[value.end() as usize] == b'\r'
 }
 
-/// Method and target, without the space behind them.
+/// Writes method and target, without the space after them.
 #[inline]
 fn write_request_line(
     buffer: &[u8],

@@ -1,4 +1,4 @@
-//! Responses as they are sent to a client.
+//! Writes responses for a client.
 
 use super::fields::{Choice, Copied, copy_fields, first_line, write_length};
 use super::operation::{Changes, FieldOperation, FieldValue, Removed};
@@ -16,7 +16,7 @@ pub enum OutgoingConnection<'a> {
     Default,
     /// The connection closes after this response.
     Close,
-    /// The connection stays open, which an HTTP/1.0 client must be told.
+    /// The connection stays open; an HTTP/1.0 client needs a field for that.
     KeepAlive,
     /// The connection becomes a tunnel of this protocol.
     Upgrade(FieldValue<'a>),
@@ -39,7 +39,7 @@ pub struct ResponseRewrite<'a> {
 }
 
 impl ResponseRewrite<'_> {
-    /// Sends it on with nothing changed but what concerns the connection; the body is framed as it was received.
+    /// Creates a rewrite that changes only the fields of the connection. The body keeps its framing.
     #[inline]
     pub fn new(response: &RawResponse) -> Self {
         Self {
@@ -117,8 +117,7 @@ pub fn write_response(
     out.extend_from_slice(END);
 }
 
-/// The fields of a response that are sent on to a client that gets them in `http` types, but for what the operations
-/// change.
+/// Returns the fields of a response that are forwarded in `http` types, before the operations.
 pub(crate) fn kept_fields<'a>(
     buffer: &'a [u8],
     response: &RawResponse,
@@ -139,7 +138,7 @@ fn is_line_as_written(response: &RawResponse) -> bool {
     response.line.version == Version::Http11 && response.line.has_space
 }
 
-/// The line as it should have been.
+/// Writes a well-formed status line.
 #[cold]
 fn write_status_line(buffer: &[u8], response: &RawResponse, out: &mut Vec<u8>) {
     // Digits of the status stand behind the version in either case.

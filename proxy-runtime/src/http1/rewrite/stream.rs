@@ -1,4 +1,4 @@
-//! Requests in `http` types, as they are sent to a destination.
+//! Writes requests in `http` types for a destination.
 
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderName};
@@ -27,7 +27,7 @@ pub(crate) struct StreamRequest<'a> {
     pub(crate) operations: &'a [FieldOperation<'a>],
     /// True to write `TE: trailers`.
     pub(crate) accepts_trailers: bool,
-    /// A line that is added whatever else is said, with the CRLF in front of it; or nothing.
+    /// A line that is always added, preceded by CRLF; or empty.
     pub(crate) last: &'a [u8],
 }
 

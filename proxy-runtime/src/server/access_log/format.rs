@@ -73,7 +73,7 @@ fn write_json(line: &mut String, record: &AccessRecord<'_>, query: QueryLogging)
     line.write_char('}')
 }
 
-/// The value in JSON of what a request that could not be parsed lacks: programs expect these fields.
+/// Returns the JSON value of a field for a request that could not be parsed: programs expect the field.
 fn unparsed(field: LogField) -> Option<Value<'static>> {
     matches!(field, LogField::Method | LogField::Host | LogField::Path)
         .then(|| Value::Plain("".into()))

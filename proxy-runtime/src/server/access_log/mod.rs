@@ -4,6 +4,7 @@ mod field;
 mod format;
 mod record;
 mod sampling;
+mod tail;
 mod template;
 mod writer;
 
@@ -12,6 +13,7 @@ use std::fmt;
 pub use self::format::{AccessLogFormat, QueryLogging};
 pub use self::record::AccessRecord;
 pub(crate) use self::record::Draft;
+pub use self::tail::RequestTail;
 pub use self::template::{AccessLogTemplate, InvalidTemplate};
 pub use self::writer::AccessLogWriter;
 pub use log_sink::Output as LogOutput;
@@ -27,7 +29,7 @@ pub trait AccessLogSink: fmt::Debug + Send + Sync {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use http::{StatusCode, Version};
@@ -36,7 +38,7 @@ mod tests {
     use crate::server::Outcome;
 
     /// The record of a request that was served without error.
-    pub(super) fn record() -> AccessRecord<'static> {
+    pub(crate) fn record() -> AccessRecord<'static> {
         AccessRecord {
             time: UNIX_EPOCH + Duration::from_millis(1_500),
             remote: Some("192.0.2.7:4711".parse().unwrap()),

@@ -33,7 +33,7 @@ impl Sampling {
         }
     }
 
-    /// Returns true if the record is to be written.
+    /// Returns true if the record must be written.
     pub(super) fn takes(&self, record: &AccessRecord<'_>) -> bool {
         if self.part == 1 << 32 || record.is_failure() {
             return true;

@@ -13,8 +13,8 @@ use super::pace::after;
 use crate::server::mode::{Mode, ModeWatch};
 use crate::server::shared::WorkerShared;
 
-/// Waits for the handshake of a client, which has so much time since it was accepted; `None` when it took too long,
-/// which it does sooner once the client's place is wanted or the server is told to stop.
+/// Waits for a client's handshake, at most for a time since the client was accepted. `None` if it timed out, which
+/// happens earlier if its slot is needed or the server stops.
 pub(crate) async fn within<F: Future>(
     handshake: F,
     (accepted, timeout): (Instant, Duration),

@@ -9,7 +9,7 @@ use crate::server::memory::Holding;
 use crate::server::offers::Source;
 
 impl ConnectionState {
-    /// Returns whether the connection was told to end for what it holds.
+    /// Returns true if the connection must end because of the memory that it holds.
     #[inline]
     pub(crate) fn is_shed(&self) -> bool {
         self.has_held.load(Relaxed) && self.was_told()
@@ -21,8 +21,8 @@ impl ConnectionState {
         holding.as_ref().is_some_and(|holding| holding.is_shed())
     }
 
-    /// Notes what the connection holds all in all. `waker`: of the task that is to end if that is too much. Returns
-    /// whether it was told to.
+    /// Records the memory that the connection holds in total. `waker` wakes the task that must end if that is too
+    /// much. Returns true if it must end already.
     #[inline]
     pub(crate) fn hold(&self, bytes: u64, waker: &Waker) -> bool {
         (bytes > 0 || self.has_held.load(Relaxed)) && self.hold_other(bytes, waker)
@@ -62,7 +62,8 @@ impl ConnectionState {
         }
     }
 
-    /// Returns whether it was told to end for what its parts hold; if not, this is the task that is to.
+    /// Returns true if the connection must end because of the memory that its parts hold. Otherwise stores `waker`
+    /// to be woken then.
     #[cfg(feature = "http2")]
     #[inline]
     pub(crate) fn is_to_end_for_memory(&self, waker: &Waker) -> bool {
@@ -73,8 +74,8 @@ impl ConnectionState {
         }
     }
 
-    /// Lets the connection's task, which is being polled, be woken if it is to end: a part of it is about to hold
-    /// something that has a task of its own.
+    /// Stores the waker of the connection's task, which is being polled: a part with a task of its own is about to
+    /// hold memory.
     #[cfg(feature = "http2")]
     pub(crate) fn expect_to_hold(&self) {
         self.holding();
@@ -105,7 +106,7 @@ impl ConnectionState {
     }
 }
 
-/// A part of what a connection of HTTP/2 holds, until it is dropped.
+/// The memory that a part of an HTTP/2 connection holds, until it is dropped.
 #[cfg(feature = "http2")]
 #[derive(Debug, Default)]
 pub(crate) struct Held {

@@ -41,7 +41,7 @@ pub(crate) trait Transport: ByteStream + Send + 'static {
     }
 }
 
-/// Returns true if the runtime has been told that the peer sends nothing more.
+/// Returns true if the runtime has already reported the end of the peer's data.
 fn has_ended_behind(socket: &TcpStream) -> bool {
     let ready = pin!(socket.ready(Interest::READABLE));
     let polled = ready.poll(&mut Context::from_waker(Waker::noop()));
@@ -126,7 +126,7 @@ impl<T: Transport> ConnectionIo<T> {
         }
     }
 
-    /// Lets what was read be read once more, before what comes.
+    /// Returns bytes to the front of the input, to be read again before new ones.
     #[cfg(feature = "http2")]
     pub(crate) fn read_again(&mut self, bytes: Bytes) {
         self.prefix = Some(Box::new(bytes));
@@ -328,8 +328,8 @@ impl<T: Transport> ByteStream for ConnectionIo<T> {
         self.prefix.is_some() || self.transport.may_be_readable()
     }
 
-    /// Registers the task once and not with each look: a connection has one task, and what wakes that is to be seen in
-    /// [`may_be_readable`](Self::may_be_readable) until it is read.
+    /// Registers the task once and not with each poll: a connection has one task, and the event that wakes it stays
+    /// visible in [`may_be_readable`](Self::may_be_readable) until the socket is read.
     #[inline]
     fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.may_be_readable() {

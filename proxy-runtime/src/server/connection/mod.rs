@@ -5,7 +5,8 @@
 //!                         └─ else ────────▶ http1::serve                                  ▲
 //! serve_cleartext ────────────────────────▶ http1::serve ─ begins with HTTP/2's preface ──┘
 //!
-//! head ─▶ RequestRecord ─▶ edge ─┬─ a proxy is served, and nothing is against it ─▶ Http1Downstream, Http2Downstream (byte path)
+//! head ─▶ RequestRecord ─▶ edge ─┬─ a proxy is served, and nothing is against it ─▶ Http1Downstream,
+//! Http2Downstream (byte path)
 //!                                └─ else ─▶ ServiceCall ─▶ the service ─▶ ResponseBody                             (typed path)
 //! ```
 //!
@@ -62,7 +63,7 @@ use crate::connection::{ClientCertificate, Registration};
 #[cfg(feature = "tls")]
 use crate::observe::targets;
 
-/// Shakes hands, and serves what was agreed on until the connection ends.
+/// Performs the TLS handshake, and serves the agreed protocol until the connection ends.
 ///
 /// Cancel safe: dropped, it closes the connection.
 #[cfg(feature = "tls")]

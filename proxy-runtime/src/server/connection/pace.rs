@@ -15,10 +15,10 @@ const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 /// The pace at which a client reads responses.
 ///
-/// A client is too slow if data waited for it at each look of a window, and less was sent in it than the minimum rate. A
-/// response that waits for its destination never counts. An HTTP/1.1 connection looks whenever it waits. On HTTP/2 this is
-/// about the socket, which is looked at every few seconds; each stream has its own check, because data of one stream says
-/// nothing about another.
+/// A client is too slow if data waited for it at each look of a window, and less was sent in it than the minimum
+/// rate. A response that waits for its destination never counts. An HTTP/1.1 connection looks whenever it waits. On
+/// HTTP/2 this is about the socket, which is looked at every few seconds; each stream has its own check, because data
+/// of one stream says nothing about another.
 #[derive(Debug, Default)]
 pub(crate) struct DownloadPace {
     /// The start of the current run of waiting, and the bytes written by then.
@@ -78,7 +78,7 @@ fn waits(state: &ConnectionState) -> bool {
 
 /// The pace at which a client sends a body.
 ///
-/// Only time in which the proxy asks for data counts; otherwise the destination is slow.
+/// Only time in which the proxy waits for data counts; otherwise the destination is slow.
 #[derive(Debug)]
 pub(crate) struct UploadPace {
     pace: Pace,
@@ -99,8 +99,7 @@ impl UploadPace {
         self.pace.moved(bytes);
     }
 
-    /// To be polled when nothing has come that is waited for: ready when the client had a whole window and did not use
-    /// it.
+    /// Polled while expected data is missing. Ready when the client had a whole window and sent too little.
     pub(crate) fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let Some(due) = self.pace.due() else {

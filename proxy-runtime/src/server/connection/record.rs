@@ -81,7 +81,7 @@ impl RequestRecord {
         }
     }
 
-    /// The client's address without port, as it is told to destinations.
+    /// Returns the client's address without port, for header fields to destinations.
     #[inline]
     pub(crate) fn remote_value(&self) -> Option<FieldValue<'_>> {
         match &self.client {

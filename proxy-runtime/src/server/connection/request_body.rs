@@ -24,8 +24,8 @@ use crate::server::metrics::WorkerMetrics;
 
 /// The body of a request that the server received: streams, and obeys [`Limits`](crate::server::Limits).
 ///
-/// Its data are read from the connection as they are asked for; a body that nobody reads holds no more memory than the
-/// connection's buffer or, on HTTP/2, the stream's window.
+/// Its data are read from the connection on demand; an unread body holds no more memory than the connection's
+/// buffer or, on HTTP/2, the stream's window.
 #[derive(Debug)]
 pub struct RequestBody {
     source: DataSource,
@@ -130,7 +130,7 @@ impl RequestBody {
         }
     }
 
-    /// A body that had come with the head.
+    /// Creates a body that arrived with the head.
     pub(crate) fn whole(data: Bytes, connection: &Arc<ConnectionState>) -> Self {
         Self::new(DataSource::Whole(Some(data)), connection, true)
     }
@@ -260,14 +260,22 @@ impl Body for RequestBody {
     }
 }
 
-#[cfg(feature = "http2")]
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if let (Some(meter), DataSource::Http2(reader)) = (&self.meter, &self.source)
-            && !self.has_ended
-            && !reader.is_end()
-        {
-            meter.connection.unread.store(true, Relaxed);
+        let Some(meter) = &self.meter else { return };
+        match &self.source {
+            // It came with the head, and was not read.
+            DataSource::Whole(data) => {
+                let left = data.as_ref().map_or(0, Bytes::len);
+                meter.received.fetch_add(left as u64, Relaxed);
+            }
+            DataSource::Http1(_) => {}
+            #[cfg(feature = "http2")]
+            DataSource::Http2(reader) => {
+                if !self.has_ended && !reader.is_end() {
+                    meter.connection.unread.store(true, Relaxed);
+                }
+            }
         }
     }
 }

@@ -59,7 +59,7 @@ impl<B: Body> ResponseBody<B> {
         }
     }
 
-    /// The clock of a client of which no rate is asked, be it that the server asks for none, or that the response
+    /// Returns the timeout of a client without a minimum rate: the server sets none, or the response
     /// `may_be_exempt` and is.
     pub(crate) fn read_timeout(&self, may_be_exempt: bool) -> Option<ClientReadTimeout> {
         let Tracking {
@@ -102,8 +102,8 @@ impl<B: Body> ResponseBody<B> {
         this.content.set(BodyContent::Text { text: None });
     }
 
-    /// Notes how much of what was handed over, and of its framing, is still to be written, and whether the socket has
-    /// let go of the rest. To be told by who writes it himself; else what is handed over counts as written.
+    /// Records how many of the accepted bytes, framing included, are still unwritten, and whether the socket was
+    /// flushed. For writers that write themselves; otherwise accepted data counts as written.
     pub(crate) fn written(self: Pin<&mut Self>, left: u64, is_flushed: bool) {
         let tracking = self.project().tracking;
         tracking.unwritten = left;
@@ -167,7 +167,8 @@ impl Tracking {
         &self.record.connection
     }
 
-    /// There is room for more: what was handed over is written, or waits within the connection's bounds.
+    /// Records that there is room for more data: the accepted data is written, or waits within the connection's
+    /// bounds.
     fn taken(&mut self) {
         if std::mem::take(&mut self.is_unsent) {
             self.connection().unacknowledged.fetch_sub(1, Relaxed);

@@ -1,4 +1,4 @@
-//! From the connection to the service and back: calls it, contains its panics, and dresses its responses.
+//! Calls of the service for requests of a connection: contains panics, and completes the responses.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -122,7 +122,7 @@ impl<H: Handler> ServiceCall<H> {
         }
     }
 
-    /// To be answered by the server: the handler does not see it.
+    /// Creates a call that the server answers itself, without the handler.
     pub(crate) fn rejected(
         rejection: RequestRejection,
         rules: ResponseRules,
@@ -175,7 +175,7 @@ impl<H: Handler> ServiceCall<H> {
     }
 }
 
-/// The service did not do what it is there for; why is for the log and not for the client.
+/// The response if the service failed; the reason is logged and not sent.
 const FAILED: RequestRejection = RequestRejection::new(
     StatusCode::INTERNAL_SERVER_ERROR,
     "the request could not be processed",
@@ -211,7 +211,7 @@ fn unwinding<T, E: Into<BoxError>>(
     }
 }
 
-/// The service's response, with what the connection adds to it.
+/// Returns the service's response with the fields of the connection.
 fn pass_on<B: Body<Data = Bytes>>(
     response: Option<Response<B>>,
     rules: ResponseRules,
@@ -282,8 +282,8 @@ fn client_read_limit<B>(response: &Response<B>) -> Option<ClientReadLimit> {
     info.and_then(|info| info.read_timeout)
 }
 
-/// The status of the server's rejection of the request's body, if the service failed for it. One that is no proxy
-/// cannot know why its reading ended, and says 400 or 5xx.
+/// Returns the status of the server's rejection of the request's body, if the service failed because of it. A
+/// service that is no proxy cannot know why reading failed, and responds with 400 or 5xx.
 fn body_rejection(meter: Option<&Arc<BodyMeter>>, status: StatusCode) -> Option<StatusCode> {
     let rejection = meter?.rejection()?;
     let is_failure =
@@ -322,7 +322,7 @@ fn reject<B: Body<Data = Bytes>>(
     response.into_parts().0
 }
 
-/// RFC 9112 section 9.6: says that no further request will be read, so that the client does not send one.
+/// Announces that no further request will be read, so that the client sends none (RFC 9112 section 9.6).
 fn announce_close(headers: &mut HeaderMap, connection: &ConnectionState) {
     let is_closing = connection.is_retiring() || connection.worker.mode() != Mode::Serving;
     if is_closing && connection.is_http1() {

@@ -1,4 +1,4 @@
-//! What the parts of one connection know of each other: the socket, the service, the bodies, and who drives it.
+//! The state that the parts of one connection share: socket, service, bodies and driver.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -22,15 +22,14 @@ use crate::server::validation::RequestRejection;
 
 /// The shared state of one connection.
 ///
-/// All of it is touched by one thread only; atomics are there because services may ask for bodies and tunnels that
-/// they can send to other threads.
+/// Only one thread uses it; the fields are atomic because services may require bodies and tunnels that are `Send`.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     pub(crate) worker: Arc<WorkerShared>,
     pub(crate) info: ConnectionInfo,
     /// The client's address, once a request needed it as text.
     remote_text: OnceLock<AddressText>,
-    /// When the client came.
+    /// The time at which the client was accepted.
     pub(crate) accepted: Instant,
     /// Requests begun.
     pub(crate) requests: AtomicU64,
@@ -51,7 +50,7 @@ pub(crate) struct ConnectionState {
     pub(crate) written: AtomicU64,
     /// The socket took no more at the last attempt to write.
     pub(crate) write_blocked: AtomicBool,
-    /// Responses of which a part was handed over that the client has not taken.
+    /// Number of responses with data that the client has not acknowledged.
     pub(crate) unacknowledged: AtomicU32,
     /// Streams of HTTP/2 that have something for the client and no room in its windows.
     #[cfg(feature = "http2")]
@@ -59,17 +58,17 @@ pub(crate) struct ConnectionState {
     /// Data of streams of HTTP/2 that the socket has not taken.
     #[cfg(feature = "http2")]
     pub(crate) backlog: Backlog,
-    /// The connection is to end after the requests that are in flight.
+    /// True if the connection ends after the requests in flight.
     retiring: AtomicBool,
-    /// Something of a request was left unread, so that more of it may still arrive.
+    /// True if a part of a request was left unread, so that more of it may still arrive.
     pub(crate) unread: AtomicBool,
     /// The connection became a tunnel.
     pub(crate) tunnel: AtomicBool,
     /// Closing must be visible as an error.
     pub(crate) abort: AtomicBool,
-    /// What it holds, once it has held something.
+    /// The memory that the connection holds, once it has held any.
     pub(crate) holding: ArcSwapOption<Holding>,
-    /// True if the connection has held memory, or may have been told to end. Cheaper to read than `holding`.
+    /// True if the connection has held memory, so that it may have to end. Cheaper to read than `holding`.
     pub(crate) has_held: AtomicBool,
     /// The log's line for the tunnel that the connection became.
     tunnel_draft: Mutex<Option<Box<TunnelDraft>>>,
@@ -78,7 +77,7 @@ pub(crate) struct ConnectionState {
 #[derive(Debug)]
 struct TunnelDraft {
     draft: Box<Draft>,
-    /// What had been read and written before it, once it has begun.
+    /// The bytes read and written before the tunnel, once it has begun.
     before: Option<(u64, u64)>,
 }
 
@@ -134,7 +133,7 @@ impl ConnectionState {
         }
     }
 
-    /// The client's address without port, as it is told to destinations.
+    /// Returns the client's address without port, for header fields to destinations.
     #[inline]
     pub(crate) fn remote_value(&self) -> Option<FieldValue<'_>> {
         let remote = self.info.remote?;
@@ -179,8 +178,8 @@ impl ConnectionState {
         add(&self.written, bytes as u64);
     }
 
-    /// Whether an HTTP/2 client has said what it must say first: the preface and a SETTINGS frame, which together have
-    /// at least this many bytes (RFC 9113 section 3.4).
+    /// Returns true if an HTTP/2 client has sent its preface and a SETTINGS frame, which together have at least
+    /// this many bytes (RFC 9113 section 3.4).
     #[cfg(feature = "http2")]
     pub(crate) fn is_opened(&self) -> bool {
         self.read.load(Relaxed) >= 24 + 9
@@ -214,7 +213,7 @@ impl ConnectionState {
         self.in_flight.fetch_sub(1, Relaxed);
     }
 
-    /// Whether something is being answered, or an answer has not left yet.
+    /// Returns true if a request is being served, or a response has not been sent completely.
     #[cfg(feature = "http2")]
     pub(crate) fn is_busy(&self) -> bool {
         self.streams.load(Relaxed) > 0
@@ -244,7 +243,7 @@ impl ConnectionState {
         *self.lock_tunnel_draft() = Some(Box::new(TunnelDraft { draft, before }));
     }
 
-    /// The client has been told of the tunnel, for which the last `unread` bytes that were read from it are.
+    /// Records that a tunnel has begun. The last `unread` bytes read from the client belong to it.
     pub(crate) fn begin_tunnel(&self, unread: usize) {
         if let Some(tunnel) = &mut *self.lock_tunnel_draft() {
             let read = self.read.load(Relaxed).saturating_sub(unread as u64);
@@ -271,8 +270,8 @@ impl ConnectionState {
         self.tunnel_draft.lock()
     }
 
-    /// Whether bytes may still arrive that nobody will read, which would turn a close into a reset that takes the
-    /// response with it.
+    /// Returns true if bytes may still arrive that will not be read: they would turn a close into a reset, which
+    /// would discard the response.
     pub(crate) fn should_linger(&self) -> bool {
         !self.tunnel.load(Relaxed) && self.unread.load(Relaxed)
     }
@@ -286,7 +285,7 @@ impl Drop for ConnectionState {
     }
 }
 
-/// Adds to what is counted by the one who has the socket, so that no other thread can come in between. Returns the sum.
+/// Adds to a counter that only the owner of the socket changes, so that load and store suffice. Returns the sum.
 #[inline]
 fn add(counter: &AtomicU64, count: u64) -> u64 {
     let sum = counter.load(Relaxed) + count;

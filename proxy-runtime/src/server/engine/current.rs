@@ -40,7 +40,7 @@ impl Deref for Current {
     }
 }
 
-/// Where configurations are published.
+/// The shared state in which configurations are published.
 struct Published(Arc<Shared>);
 
 impl Deref for Published {
@@ -71,8 +71,8 @@ impl Engine {
         }
     }
 
-    /// Returns the route that was found for a request of which nothing was served, in the configuration that it was
-    /// looked up in: the last one that was loaded, as long as nothing was waited for since.
+    /// Returns the route found for a request that was not served yet, in the configuration of the look-up: the last
+    /// one loaded, since nothing was awaited in between.
     pub(crate) fn found(&self, index: RouteIndex) -> FoundRoute {
         FoundRoute {
             generation: Arc::clone(&self.current.borrow().0.0),
@@ -80,8 +80,8 @@ impl Engine {
         }
     }
 
-    /// Returns what the access log is told of a request [with this route](Self::found) whose client leaves before its
-    /// response.
+    /// Returns the access log's information about a request [with this route](Self::found) whose client disconnects
+    /// before its response.
     #[cold]
     pub(crate) fn info(&self, index: RouteIndex) -> ExchangeInfo {
         let current = self.current.borrow();

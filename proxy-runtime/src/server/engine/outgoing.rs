@@ -22,7 +22,7 @@ struct Other<'a> {
     target: Option<OutgoingTarget<'a>>,
 }
 
-/// A request's head, and what is made of it for one destination.
+/// The head of a request, to be written for one destination.
 #[derive(Clone, Copy)]
 pub(crate) struct PreparedHead<'a> {
     pub(crate) buffer: &'a [u8],
@@ -31,7 +31,7 @@ pub(crate) struct PreparedHead<'a> {
     pub(crate) view: &'a RequestView<'a>,
     pub(crate) route: &'a Route,
     pub(crate) plan: &'a CompiledTransforms,
-    /// What filters changed, which comes before what the route says.
+    /// The changes of filters, which come before the route's.
     pub(crate) edits: Option<&'a HeaderMutations>,
     pub(crate) destination: &'a Destination,
     /// The client's address, without port.
@@ -54,7 +54,7 @@ impl<'a> PreparedHead<'a> {
         Ok(())
     }
 
-    /// The same, as filters changed it.
+    /// Writes the head with the changes of filters.
     #[cold]
     fn write_edited(&self, edits: &HeaderMutations, out: &mut Vec<u8>) -> Result<(), Invalid> {
         if edits.path().is_none() && edits.query().is_none() {
@@ -81,7 +81,7 @@ impl<'a> PreparedHead<'a> {
         )
     }
 
-    /// The same, with another method, path or query.
+    /// Writes the head with another method, path or query.
     #[cold]
     fn write_elsewhere(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
         let elsewhere = elsewhere(
@@ -119,7 +119,7 @@ impl<'a> PreparedHead<'a> {
         self.write_gathered(other, out);
     }
 
-    /// The same, with all changes gathered before one is made.
+    /// Writes the head after collecting all changes, for routes whose changes affect each other.
     #[cold]
     fn write_gathered(&self, other: Other<'_>, out: &mut Vec<u8>) {
         let joined = self.joined_cookie();
@@ -228,7 +228,7 @@ impl<'a> PreparedHead<'a> {
     }
 }
 
-/// What the route changes of a request's fields, one after the other.
+/// The changes of a route to the fields of a request, applied in order.
 struct RouteChanges<'o> {
     outgoing: &'o PreparedHead<'o>,
     /// The classes of names whose lines are left out.

@@ -205,7 +205,7 @@ impl BodySender {
         }
     }
 
-    /// Returns true if there is a rest of the body that the reader does not ask for now.
+    /// Returns true if unread data of the body remains and the reader does not request it now.
     pub(crate) fn is_unread(&self) -> bool {
         !self.has_ended()
             && !matches!(self.rest, RemainingBody::Broken)

@@ -51,7 +51,7 @@ pub(crate) struct Client<T: Transport> {
 enum ClientWait {
     /// The first request, since the connection was accepted.
     First,
-    /// The next request, none of which has arrived.
+    /// Before the next request, no byte of which has arrived.
     Next,
     /// The rest of a head.
     Rest,
@@ -125,7 +125,7 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// The client's address without port, as it is told to destinations.
+    /// Returns the client's address without port, for header fields to destinations.
     #[inline]
     pub(crate) fn remote_value(&self) -> Option<FieldValue<'_>> {
         match &self.record {
@@ -302,7 +302,7 @@ impl<T: Transport> Client<T> {
             // A request may be on its way, so the socket is read for a little longer.
             _ if is_silent => after(begin, limits.closing_grace),
             Mode::Full => after(begin, limits.haste()),
-            // Nobody who sends half a head delays the end of the program.
+            // Half a head does not delay the end of the program.
             Mode::Draining => after(self.mode_since, limits.haste()),
         };
         deadline.min(grace)
@@ -350,10 +350,10 @@ impl<T: Transport> Client<T> {
         Poll::Pending
     }
 
-    /// Watches a client whose request body nobody reads yet. Ready when the client has disconnected.
+    /// Watches a client while its request body is not read. Ready when the client has disconnected.
     ///
-    /// Reads while the buffer has space. Bytes that are left in the socket hide its end from reads; then the runtime is
-    /// asked each second, next at `look`.
+    /// Reads while the buffer has space. Bytes left in the socket hide its end from reads; then the runtime's event
+    /// is checked each second, next at `look`.
     pub(super) fn poll_left(
         &mut self,
         cx: &mut Context<'_>,
@@ -377,8 +377,8 @@ impl<T: Transport> Client<T> {
 
     /// Returns true if data has arrived that will not be read.
     ///
-    /// In the first moments of a connection it is unknown, and the system is asked only for
-    /// responses that a reset could truncate.
+    /// In the first moments of a connection this is unknown, and a system call finds out, but only for responses
+    /// that a reset could truncate.
     pub(super) fn has_unread(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.input.is_empty() {
             return true;

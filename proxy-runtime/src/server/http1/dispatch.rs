@@ -49,11 +49,11 @@ pub(super) struct Dispatch {
     pub(super) sender: Option<BodySender>,
     pub(super) response_context: ResponseContext,
     pub(super) limits: HeadLimits,
-    /// The watch over a client whose body nobody reads.
+    /// The watch over a client whose body is not read.
     pub(super) watch: UnreadWatch,
 }
 
-/// The watch over a client whose request body nobody reads.
+/// The watch over a client whose request body is not read.
 #[derive(Default)]
 pub(super) struct UnreadWatch {
     /// The time of the next look.
@@ -62,8 +62,8 @@ pub(super) struct UnreadWatch {
     leaves: Option<Instant>,
 }
 
-/// Time for which the end of a client's bytes is left to a reader that is about to ask for the body: it tells the
-/// client what is wrong.
+/// Time for which the end of the client's data is left to a reader that is about to read the body, since the reader
+/// can tell the client the reason.
 const GRACE: Duration = Duration::from_secs(1);
 
 impl UnreadWatch {

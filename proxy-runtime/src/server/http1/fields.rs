@@ -26,8 +26,8 @@ pub(super) enum ChosenFields {
     Logged,
 }
 
-/// Parses and validates a head as the server does on a connection of a listener. Returns the request
-/// that a service would see with what is known of its client, or the rejection.
+/// Parses and validates a head like the server on a connection of a listener. Returns the request as a service
+/// would get it, with the client's information, or the rejection.
 pub(crate) fn read_head(
     head: &Bytes,
     limits: &Limits,

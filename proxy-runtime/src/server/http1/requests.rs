@@ -49,7 +49,7 @@ enum ConnectionEnd {
     Close,
     /// Close after a response.
     Answered {
-        /// True if the client asked for the close.
+        /// True if the client requested the close.
         is_asked: bool,
     },
     /// Drop the connection.
@@ -386,7 +386,7 @@ fn time_out<T: Transport>(client: &mut Client<T>, since: Instant) {
     log_rejected_head(state, since, why, 0);
     client.output.extend_from_slice(TIMEOUT);
     match state.worker.mode() {
-        // Nobody waits for the rest of the head.
+        // The rest of the head is not waited for.
         Mode::Draining => client.input.consume(client.input.filled().len()),
         // It may still arrive, so the close must linger.
         Mode::Serving | Mode::Full => state.unread.store(true, Relaxed),

@@ -275,8 +275,8 @@ impl NextDeadline {
         }
     }
 
-    /// The time limit for `h2` to close the connection. Where the server stops, that and the grace of an idle connection
-    /// are no longer than for other incomplete requests.
+    /// The time limit for `h2` to close the connection. Where the server stops, that and the grace of an idle
+    /// connection are no longer than for other incomplete requests.
     fn closing(&self) -> Duration {
         let limits = self.limits();
         match self.mode {

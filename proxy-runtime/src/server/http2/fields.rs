@@ -25,8 +25,8 @@ impl StreamResponseContext {
     }
 }
 
-/// Prepares the head of a response with a body of this `length`, if that is known. Returns true if the head is all of the
-/// response; `is_empty`: it has no body.
+/// Prepares the head of a response with a body of this `length`, if that is known. Returns true if the head is all
+/// of the response; `is_empty`: it has no body.
 pub(crate) fn settle_head(
     head: &mut Parts,
     response_context: StreamResponseContext,

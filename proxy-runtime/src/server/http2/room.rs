@@ -56,7 +56,7 @@ pub(crate) fn poll_room(
 #[derive(Debug, Default)]
 pub(crate) struct Room(Option<Box<Lack>>);
 
-/// The state of a stream that has had to wait.
+/// The state of a stream that had to wait.
 #[derive(Debug)]
 struct Lack {
     connection: Arc<ConnectionState>,

@@ -135,6 +135,7 @@ impl Memory {
         metrics.held.fetch_add(after - before, Relaxed);
         self.tighten(metrics);
         let held = metrics.held.load(Relaxed);
+        // Memory of ending connections counts as free, so that one excess does not end connections twice.
         if held.saturating_sub(self.leaving.load(Relaxed)) > self.most {
             self.shed(held, metrics);
         } else if held > self.most.saturating_add(self.most / 8) {

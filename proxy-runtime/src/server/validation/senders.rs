@@ -8,8 +8,8 @@ use http::header::{FORWARDED, HeaderName};
 use crate::connection::{ClientField, ConnectionInfo, TrustedProxies};
 use crate::http1::{ClassSet, FieldClass, HeadTable};
 
-/// The fields from which the client of a trusted proxy is read. They are removed then: transforms write them from what
-/// was read.
+/// The fields that describe the client of a trusted proxy. They are removed after reading; transforms write them
+/// again from the parsed values.
 const READ: ClassSet = ClassSet::EMPTY
     .with(FieldClass::Forwarded)
     .with(FieldClass::XForwardedFor)
@@ -21,10 +21,9 @@ const CLAIMS: ClassSet = READ
     .with(FieldClass::XForwardedHost)
     .with(FieldClass::XForwardedPrefix);
 
-/// The fields of an HTTP/1.1 head that are removed on a connection, and its client, if a trusted proxy sent the
-/// request.
+/// Removes the fields of an HTTP/1.1 head that only trusted proxies may send.
 ///
-/// Returns what is known of the client of the request, if that is not the connection's.
+/// Returns the client of the request, if a trusted proxy reports another one than the connection's.
 #[inline]
 pub(crate) fn settle_claims(
     buffer: &[u8],
@@ -73,7 +72,7 @@ fn settle_by_list(
     client.map(Box::new)
 }
 
-/// The same for the fields of HTTP/2.
+/// Removes these fields from an HTTP/2 head, and returns the reported client.
 #[cfg(feature = "http2")]
 #[inline]
 pub(crate) fn settle_map(
@@ -126,13 +125,13 @@ pub(super) fn remove_classes(headers: &mut HeaderMap, classes: ClassSet) {
     }
 }
 
-/// Returns true if the connection is one of a trusted proxy, which was found when it was accepted.
+/// Returns true if the connection comes from a trusted proxy. This was decided at its accept.
 fn rules_trust(info: &ConnectionInfo) -> bool {
     info.rules.trusts_senders
 }
 
-/// The fields that are removed from the request of a trusted proxy. One that writes `Forwarded` may pass on what its
-/// client says in the others.
+/// Returns the fields to remove from a request of a trusted proxy. A proxy that writes `Forwarded` may pass on its
+/// client's values of the other fields.
 fn removed(proxies: TrustedProxies) -> ClassSet {
     match proxies.field() {
         ClientField::XForwardedFor => READ,
@@ -188,7 +187,7 @@ fn behind(
     behind
 }
 
-/// An element of `Forwarded`: what one proxy says.
+/// An element of `Forwarded`, written by one proxy.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Element {
     client: Option<String>,

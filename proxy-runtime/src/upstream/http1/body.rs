@@ -49,7 +49,7 @@ struct Chunks {
 type NextChunk = Option<Result<Frame<Bytes>, Http1Error>>;
 
 impl Http1Body {
-    /// The body behind a head. `table` may be any table, such as that of the head.
+    /// Creates the body after a head. `table` may be any table, such as that of the head.
     pub(crate) fn new(
         head: &RawResponse,
         table: PooledTable,

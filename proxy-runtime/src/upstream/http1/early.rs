@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use crate::stream::{ByteStream, ReadBuffer};
 
-/// The knowledge whether the final response began before its request had ended.
+/// True if the final response began before its request had ended.
 ///
 /// After such a response the connection carries no other request: a destination that does not read the rest of a
 /// request may take it for the next one.
@@ -12,8 +12,8 @@ use crate::stream::{ByteStream, ReadBuffer};
 pub(crate) struct Early(bool);
 
 impl Early {
-    /// Looks at what has come of a response, before the next part of its request is sent. Returns whether something
-    /// was read for that.
+    /// Checks for a response before the next part of the request is sent. Returns true if the socket was read for
+    /// that.
     pub(crate) fn look<S: ByteStream>(
         &mut self,
         input: &mut ReadBuffer,

@@ -63,7 +63,7 @@ pub(crate) struct Http1Connection {
     /// The group of the runtime that opened it.
     pub(super) group: RuntimeGroup,
     is_reused: bool,
-    /// The additions to requests for a forward proxy at the other end. `None`: it is the destination.
+    /// The additions to requests for a forward proxy at the other end. `None`: the other end is the destination.
     pub(super) absolute: Option<Box<AbsoluteForm>>,
 }
 

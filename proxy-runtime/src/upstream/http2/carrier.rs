@@ -1,4 +1,4 @@
-//! The task that reads and writes a connection of HTTP/2, and asks a silent destination for a sign of life.
+//! The task that reads and writes an HTTP/2 connection, and sends PING frames to a silent destination.
 
 use std::future::poll_fn;
 use std::io;
@@ -22,19 +22,19 @@ use tracing::debug;
 use crate::observe::targets;
 use crate::upstream::io::UpstreamIo;
 
-/// The time of silence after which a destination is asked for a sign of life while requests wait for it.
+/// The time of silence after which a destination gets a PING while requests wait for it.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// The time within which it has to give that sign.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Streams that are opened before the destination has said how many there may be: more could be rejected, and it takes
-/// no longer than the first response to know.
+/// Number of streams opened before the destination has announced its limit: more could be rejected, and the first
+/// response shows the limit soon.
 pub(super) const STREAMS_AT_FIRST: usize = 1;
 
-/// The settings of a destination, as far as they matter here.
+/// The settings of a destination that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DestinationSettings {
-    /// True once they have come. Until then the others are assumed.
+    /// True once they have arrived. Until then the other fields are assumptions.
     pub(super) are_known: bool,
     /// Streams that it allows.
     pub(super) max_streams: usize,
@@ -64,13 +64,13 @@ pub(super) struct Signs {
     pub(super) room: AtomicWaker,
     /// Turns of the task in which all streams were opened that were handed over before.
     turns: AtomicUsize,
-    /// The turn in which the destination's word came that it allows no stream. 0: it allows some.
+    /// The turn in which the destination announced that it allows no stream. 0: it allows some.
     closed_in: AtomicUsize,
     /// The requests that were handed over since the last of these turns.
     handed_over: Mutex<Vec<Waker>>,
     /// The last write to the socket did not end.
     is_blocked: AtomicBool,
-    /// Set when something is read, cleared when it is asked.
+    /// Set by each read, cleared when it is checked.
     has_read: AtomicBool,
     /// Set when the first frame was read, which are the destination's settings (RFC 9113 section 3.4).
     has_settings: AtomicBool,
@@ -99,7 +99,7 @@ impl Signs {
         self.has_ended.load(Ordering::Relaxed)
     }
 
-    /// Has the task read what the destination may have said meanwhile, such as that it takes no further request.
+    /// Makes the task read, so that a limit or GOAWAY that has arrived is known.
     pub(super) async fn look(&self) {
         let mut looked = pin!(self.has_looked.notified());
         looked.as_mut().enable();
@@ -116,12 +116,12 @@ impl Signs {
         self.turns.load(Ordering::Acquire) + 1
     }
 
-    /// Returns whether the destination's word that it allows no stream came before this turn opened any.
+    /// Returns true if the announcement that no stream is allowed arrived before this turn opened any.
     pub(super) fn is_closed_in(&self, turn: usize) -> bool {
         self.closed_in.load(Ordering::Acquire) == turn
     }
 
-    /// Ends a turn, in which everything was read first, and then written what could be.
+    /// Ends a turn of the task, in which it first read everything and then wrote as much as possible.
     fn end_turn(&self, allows_streams: bool) {
         let turn = self.turns.load(Ordering::Relaxed) + 1;
         if allows_streams {
@@ -144,7 +144,7 @@ impl Signs {
     }
 }
 
-/// Reads and writes until the connection has ended, and tells of what the destination says of it.
+/// Reads and writes until the connection has ended, and publishes the destination's settings.
 ///
 /// Dropped, it closes the connection.
 pub(super) async fn carry(
@@ -162,6 +162,7 @@ pub(super) async fn carry(
     };
     let mut connection = pin!(connection);
     poll_fn(|cx| {
+        // Before the poll: a request that arrives during it must not be missed.
         signs.task.register(cx.waker());
         let polled = connection.as_mut().poll(cx);
         signs.looked();
@@ -172,6 +173,7 @@ pub(super) async fn carry(
                 .upgrade()
                 .is_some_and(|send| send.is_extended_connect_protocol_enabled()),
         };
+        // Waiting requests wake only for a change, not at each turn.
         seen.send_if_modified(|settings| {
             let has_changed = *settings != now;
             *settings = now;
@@ -186,6 +188,7 @@ pub(super) async fn carry(
             return Poll::Ready(());
         }
         ready!(keep_alive.poll_lost(&signs, cx));
+        // The streams then fail as lost and not as closed, which decides about a retry.
         signs.is_lost.store(true, Ordering::Relaxed);
         debug!(target: targets::UPSTREAM, %peer, "the destination gives no sign of life");
         Poll::Ready(())
@@ -232,7 +235,7 @@ struct KeepAlive {
 }
 
 impl KeepAlive {
-    /// Ready when the destination has given no sign of life in time.
+    /// Ready when the destination has not responded to a PING in time.
     fn poll_lost(&mut self, signs: &Signs, cx: &mut Context<'_>) -> Poll<()> {
         let Some(pings) = &mut self.pings else {
             return Poll::Pending;
@@ -268,12 +271,12 @@ impl KeepAlive {
     }
 }
 
-/// A socket of which is known whether something came, and whether the first frame did.
+/// A socket that records whether bytes, and the first frame, have arrived.
 #[derive(Debug)]
 pub(super) struct Heard {
     io: UpstreamIo,
     signs: Arc<Signs>,
-    /// Until all of it was read.
+    /// The parser of the first frame, until that is complete.
     first: Option<FirstFrame>,
 }
 
@@ -302,7 +305,7 @@ impl Heard {
     }
 }
 
-/// The first frame of a connection, as far as it was read.
+/// The part of a connection's first frame that was read.
 #[derive(Debug, Default)]
 struct FirstFrame {
     /// Bytes that were read.
@@ -312,7 +315,7 @@ struct FirstFrame {
 }
 
 impl FirstFrame {
-    /// Returns whether the frame ends within these bytes or before them, which follow those that were seen.
+    /// Returns true if the frame is complete with `bytes`, which follow the bytes of earlier calls.
     fn is_whole(&mut self, bytes: &[u8]) -> bool {
         // RFC 9113 section 4.1: a head of 9 bytes, and its first three are the length.
         const HEAD: usize = 9;

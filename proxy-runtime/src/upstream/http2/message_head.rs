@@ -75,7 +75,7 @@ impl StreamHead {
     }
 }
 
-/// Returns the request of a stream that a head in HTTP/1.1 becomes.
+/// Converts an HTTP/1.1 head to the request of a stream.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn stream_request(head: &[u8], is_tls: bool) -> Option<Request<()>> {
     Some(StreamHead::read(head, is_tls)?.request)
@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// What sends heads over HTTP/2 keeps values, and would keep with each of them all of the head that it is a part of.
+    /// The sender of HTTP/2 heads keeps values, and a value that shares memory keeps the whole head.
     #[test]
     fn values_of_a_long_head_share_no_memory() {
         for (length, is_shared) in [(100, true), (20_000, false)] {

@@ -42,7 +42,7 @@ const SWITCHED: &[u8] = b"connection: upgrade\r\nupgrade: websocket\r\n";
 pub(crate) struct Http2Io {
     connection: Arc<Http2Connection>,
     step: Step,
-    /// The length of the request's head in HTTP/1.1.
+    /// The length of the request's head, written as HTTP/1.1.
     head_length: usize,
     is_head: bool,
     upload: UploadBody,
@@ -64,7 +64,7 @@ pub(crate) struct Http2Io {
 
 /// The progress of a stream.
 enum Step {
-    /// The head is made, and not asked to be sent.
+    /// The head is complete but not sent yet.
     Prepared(Option<Box<Request<()>>>),
     /// Waits for a stream.
     Opening(Pin<Box<dyn Future<Output = Result<OpenedStream, SendError>> + Send + Sync>>),
@@ -116,10 +116,10 @@ impl Http2Io {
             }
     }
 
-    /// Records that the destination has taken no more of the request for too long, though its response is complete.
+    /// Gives up the rest of a request that the destination has not read for too long after its complete response.
     ///
-    /// What a destination holds back of the connection's window is not given back with the stream. So no further
-    /// request goes over the connection.
+    /// Unread data keeps its part of the connection's window even after the end of the stream, so the connection
+    /// takes no further request.
     pub(crate) fn give_up_upload(&self) {
         if self.is_blocked {
             self.connection.retire();
@@ -208,6 +208,7 @@ impl Http2Io {
         send.reserve_capacity(all.clamp(1, MAX_SEND_BUFFER));
         let room = loop {
             match send.capacity() {
+                // Framing of HTTP/1.1 is not sent over HTTP/2, so it needs no window.
                 0 if self.upload.is_framing(slices) => break MOST_FRAMING,
                 0 => {}
                 room => break room,
@@ -224,6 +225,7 @@ impl Http2Io {
             }
         };
         self.is_blocked = false;
+        // More than the window allows would be buffered by `h2` without bound.
         let accepted = room.min(all);
         let mut content = Vec::with_capacity(accepted);
         let mut left = accepted;
@@ -244,6 +246,7 @@ impl Http2Io {
         if let Some(trailers) = trailers
             && sent.is_ok()
         {
+            // Trailers need no window: unused capacity returns to the connection for other streams.
             send.reserve_capacity(0);
             sent = send.send_trailers(trailers);
         }

@@ -39,20 +39,20 @@ use super::owner::ConnectionOwner;
 /// Bytes that a destination may send per stream before the client has taken some of them: as much as a transfer over
 /// HTTP/1.1 has on the way, and 2 Gbit/s at a round trip of 1 ms.
 pub(super) const STREAM_WINDOW: u32 = 256 * 1024;
-/// The same for all streams of a connection together. It is given back only as clients take what came, so it has to be
-/// more than all streams can use up: else a few clients that take nothing would stop the responses to all the others.
-/// The streams' own windows bound the memory, and with them the number of requests. It is as in Go's transport, and
-/// room for 4,096 streams.
+/// The receive window of the whole connection. Bytes are released only as clients read, so it must exceed the
+/// streams' windows together: otherwise a few clients that do not read would stop all other responses. The streams'
+/// own windows bound the memory, and with them the number of requests. It is as in Go's transport, and room for
+/// 4,096 streams.
 const CONNECTION_WINDOW: u32 = 1 << 30;
 /// Requests that share a connection if there may be others, whatever the destination allows: so all of them together
 /// wait for no more than 256 MiB.
 const MOST_STREAMS: usize = 1024;
 /// Bytes of one request body that wait for the destination.
 const MAX_SEND_BUFFER: usize = 64 * 1024;
-/// Streams that may be closed for what the destination does wrong, before the connection is.
+/// Number of streams that may be reset for errors of the destination before the connection is closed.
 const MOST_ERRORS: usize = 1024;
 
-/// Streams that a destination most likely allows, for as long as it has not said so.
+/// Assumed limit of streams until the destination has announced its own.
 const STREAMS_ASSUMED: usize = 100;
 /// The time that a destination may take to send its settings, which have to be its first bytes (RFC 9113 section 3.4).
 const SETTINGS_PATIENCE: Duration = Duration::from_secs(5);
@@ -62,7 +62,7 @@ const NOT_ALLOWED_PATIENCE: Duration = Duration::from_secs(1);
 /// An HTTP/2 connection, shared by requests. It closes when the pool and all requests have let go of it.
 #[derive(Debug)]
 pub(crate) struct Http2Connection {
-    /// Held for the task, which asks it for settings, and must not hold it itself: the connection would never end.
+    /// A handle of the connection for its task. The task must not hold it itself: the connection would never end.
     _send: Arc<SendRequest<Bytes>>,
     /// Opens streams, one request at a time.
     gate: tokio::sync::Mutex<SendRequest<Bytes>>,
@@ -144,7 +144,7 @@ impl Http2Connection {
         matches!(ready, Poll::Ready(Err(_)))
     }
 
-    /// Returns whether the destination allows a request at all, as far as it has said so.
+    /// Returns true if the destination allows requests at all, as far as its settings are known.
     pub(super) fn allows_streams(&self) -> bool {
         self.settings.borrow().max_streams > 0
     }
@@ -177,8 +177,8 @@ impl Http2Connection {
         (has_room || max == 0).then_some(has_room)
     }
 
-    /// Waits until a second after a destination has said with its first settings that it allows no request. One that
-    /// was sent before may have been answered by then; one that was not is never sent.
+    /// Waits until one second after the destination's first settings have forbidden all requests. A request that
+    /// was sent before may have been answered by then; one that waits is never sent.
     async fn allowed_nothing(self: Arc<Self>) {
         let mut settings = self.settings.clone();
         let known = settings.wait_for(|settings| settings.are_known);
@@ -212,7 +212,7 @@ impl Http2Connection {
         self.streams() >= max
     }
 
-    /// Returns whether WebSockets can be asked for (RFC 8441). Waits for the destination's settings for 5 s at most.
+    /// Returns true if the destination supports WebSockets (RFC 8441). Waits at most 5 s for its settings.
     pub(super) async fn allows_connect(&self) -> bool {
         let mut settings = self.settings.clone();
         let known = settings.wait_for(|settings| settings.are_known);

@@ -129,7 +129,7 @@ impl Drop for StreamTurn<'_> {
 }
 
 impl Http2Connection {
-    /// Returns what is known of a request that was sent and has failed like this.
+    /// Describes the failure of a request that was sent.
     pub(super) fn failed(&self, error: h2::Error) -> SendError {
         let reason = error.reason();
         let is_rejected = error.is_reset() && reason == Some(Reason::REFUSED_STREAM);

@@ -22,7 +22,8 @@ fn ten_seconds() -> serde_json::Value {
 /// The other meaning of `Timeout`, which is YARP's: the body of the response counts.
 #[tokio::test(start_paused = true)]
 async fn a_timeout_may_include_the_body() {
-    let timeout = json!({ "Timeout": "00:00:10", "TimeoutIncludesBody": true });
+    // Between two parts, so that the destination is what is waited for.
+    let timeout = json!({ "Timeout": "00:00:10.5", "TimeoutIncludesBody": true });
     // `/20` is a body of twenty parts, one a second.
     let origin = Origin::start(|request: Request<Incoming>| async move {
         let parts = request.uri().path()[1..].parse().unwrap();
@@ -48,8 +49,8 @@ async fn a_timeout_may_include_the_body() {
             assert!((40..=50).contains(&received), "{received} by {cluster}");
         }
         front.settled().await;
-        assert_eq!(front.errors("RequestTimedOut"), 2, "{cluster}");
-        assert_eq!(front.errors("ResponseBodyDestination"), 0, "{cluster}");
+        assert_eq!(front.errors("ResponseBodyDestination"), 2, "{cluster}");
+        assert_eq!(front.errors("RequestTimedOut"), 0, "{cluster}");
     }
 }
 

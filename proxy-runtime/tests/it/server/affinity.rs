@@ -1,5 +1,5 @@
-//! Session affinity on every way through the proxy: clients of both versions of HTTP, as bytes and over `http` types, with
-//! and without layers.
+//! Session affinity on every way through the proxy: clients of both versions of HTTP, as bytes and over `http`
+//! types, with and without layers.
 
 use std::sync::Arc;
 

@@ -239,7 +239,7 @@ async fn so_it_does_over_streams() {
             let answer = guarded(path, client.send(get(path), None, None)).await;
             assert_eq!(answer.unwrap().status, status, "{path}");
         }
-        // A gRPC client gets a status of gRPC, whoever made the reply.
+        // A gRPC client gets a status of gRPC from each kind of reply.
         for (path, status) in [
             ("/away", "14"),
             ("/old/x", "2"),

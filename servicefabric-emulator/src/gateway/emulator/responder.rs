@@ -120,7 +120,7 @@ struct Who {
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Said<'a> {
+struct EchoBody<'a> {
     service: &'a str,
     partition: &'a str,
     /// The name of the partition, or its first and last key.
@@ -158,7 +158,7 @@ impl Answers for Who {
         request: Request<Incoming>,
         _: Peer,
     ) -> Result<Response<Reply>, ClosedByFault> {
-        let said = Said {
+        let said = EchoBody {
             service: &self.service,
             partition: &self.partition,
             keys: self.keys.as_deref(),

@@ -106,7 +106,7 @@ impl Measure {
 /// The bytes of a class in brackets.
 struct ByteClass {
     has: [bool; 256],
-    /// Pieces beside those.
+    /// Number of further pieces.
     more: usize,
 }
 

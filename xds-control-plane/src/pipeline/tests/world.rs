@@ -23,16 +23,16 @@ use crate::sources::{
 };
 
 /// A scripted registry.
-pub(super) struct Told(mpsc::UnboundedReceiver<String>, String);
+pub(super) struct ScriptedRegistry(mpsc::UnboundedReceiver<String>, String);
 
-impl Told {
+impl ScriptedRegistry {
     fn parsed(&self) -> Result<ParsedRegistry, RegistryError> {
         parse_registry(&self.1).map_err(|problems| RegistryError::new(problems.to_string()))
     }
 }
 
 #[async_trait]
-impl Registry for Told {
+impl Registry for ScriptedRegistry {
     async fn next(&mut self) -> Result<ParsedRegistry, RegistryError> {
         match self.0.recv().await {
             Some(text) => {
@@ -50,9 +50,9 @@ impl Registry for Told {
 
 pub(super) type Snapshots = watch::Receiver<Option<Arc<Snapshot>>>;
 
-pub(super) fn registry() -> (mpsc::UnboundedSender<String>, Told) {
+pub(super) fn registry() -> (mpsc::UnboundedSender<String>, ScriptedRegistry) {
     let (say, told) = mpsc::unbounded_channel();
-    (say, Told(told, String::new()))
+    (say, ScriptedRegistry(told, String::new()))
 }
 
 pub(super) fn served(snapshots: &Snapshots, kind: ResourceType) -> Vec<String> {

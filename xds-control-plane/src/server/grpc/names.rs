@@ -20,7 +20,7 @@ pub(super) fn most_of_a_kind(mut message: &[u8], fields: &[u64]) -> usize {
     counts.into_iter().max().unwrap_or_default()
 }
 
-/// Reads over a field. Returns its number.
+/// Skips a field. Returns its number.
 fn next(message: &mut &[u8]) -> Option<u64> {
     let key = varint(message)?;
     match key & 7 {

@@ -1,4 +1,4 @@
-//! A stream: what drives its state machine.
+//! The driver of a stream's state machine.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};

@@ -96,7 +96,7 @@ impl NodeView {
     }
 }
 
-/// The resources of one type, with the way here from those before.
+/// The resources of one type, with the changes since the previous state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Served {
     set: Arc<ResourceSet>,

@@ -47,7 +47,7 @@ struct Peer {
     names: usize,
 }
 
-/// The peer has as many streams as it may have.
+/// The error of a peer that exceeds its number of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyStreams;
 

@@ -100,7 +100,7 @@ pub struct StreamKind {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct StreamStatus {
-    /// The node that has it open, once it has identified itself.
+    /// The node that has opened the stream, once it has identified itself.
     #[serde(skip)]
     pub node: Option<NodeIdentity>,
     /// The address at the other end, if it is known.
@@ -108,7 +108,7 @@ pub struct StreamStatus {
     /// The kind.
     #[serde(flatten)]
     pub kind: StreamKind,
-    /// The time at which it was opened.
+    /// The time at which the stream was opened.
     #[serde(serialize_with = "seconds")]
     pub since: SystemTime,
     /// The subscriptions, by type.
@@ -138,7 +138,7 @@ pub struct TypeStatus {
     pub wildcard: bool,
     /// Number of names that are subscribed to.
     pub name_count: usize,
-    /// The first of them.
+    /// The first of the names.
     pub names: Vec<String>,
     /// Number of responses.
     pub responses: u64,

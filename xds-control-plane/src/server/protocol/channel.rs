@@ -36,11 +36,11 @@ struct Sent {
     nonce: u64,
     version: Version,
     at: Instant,
-    fate: Fate,
+    ack_state: AckState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum AckState {
     Open,
     Acknowledged,
     Rejected,
@@ -131,13 +131,13 @@ impl Channel {
             // Nothing has been sent that could have been overtaken.
             None => return Heard::Asked,
             // Answered before, so it is only about the subscription.
-            Some(last) if Some(last.nonce) == nonce && last.fate != Fate::Open => {
+            Some(last) if Some(last.nonce) == nonce && last.ack_state != AckState::Open => {
                 return Heard::Asked;
             }
             Some(last) if Some(last.nonce) == nonce => {
-                last.fate = match request.rejection {
-                    None => Fate::Acknowledged,
-                    Some(_) => Fate::Rejected,
+                last.ack_state = match request.rejection {
+                    None => AckState::Acknowledged,
+                    Some(_) => AckState::Rejected,
                 };
                 last.version
             }
@@ -187,7 +187,7 @@ impl Channel {
             nonce,
             version: content.version,
             at: now,
-            fate: Fate::Open,
+            ack_state: AckState::Open,
         });
         let reply = Reply {
             resource_type: self.resource_type,
@@ -213,7 +213,7 @@ impl Channel {
     pub(super) fn waits_until(&self, patience: Duration, now: Instant) -> Option<Instant> {
         let last = self.last.as_ref()?;
         let until = last.at + patience;
-        (last.fate == Fate::Open && now < until).then_some(until)
+        (last.ack_state == AckState::Open && now < until).then_some(until)
     }
 
     /// Returns the served resources that the client has rejected and therefore lacks.
@@ -231,7 +231,7 @@ impl Channel {
             && self
                 .last
                 .as_ref()
-                .is_none_or(|last| last.fate == Fate::Acknowledged)
+                .is_none_or(|last| last.ack_state == AckState::Acknowledged)
     }
 
     pub(super) fn is_wildcard(&self) -> bool {

@@ -20,17 +20,17 @@ pub(super) struct Full {
     /// True if the client has rejected the last response.
     is_rejected: bool,
     /// The last accepted resources.
-    accepted: Option<Told>,
+    accepted: Option<SentSet>,
     /// The version that a reconnecting client reports.
     claim: Option<Version>,
     /// True if the client reported resources that differ from the served ones in an unknown way.
     has_unknown: bool,
-    told: Option<Told>,
+    told: Option<SentSet>,
 }
 
 /// The resources that were sent to the client.
 #[derive(Debug, Clone)]
-struct Told {
+struct SentSet {
     version: Version,
     set: Arc<ResourceSet>,
     /// Removed resources that are sent as if they were not removed.
@@ -44,7 +44,7 @@ pub(super) struct FullContent {
     pub(super) changed: Vec<Arc<str>>,
 }
 
-impl Told {
+impl SentSet {
     fn get(&self, name: &str) -> Option<&Arc<Resource>> {
         self.kept.get(name).or_else(|| self.set.get(name))
     }
@@ -196,14 +196,14 @@ impl Full {
 
     /// Returns the client's resources after it accepted all of the last response except the nacked ones,
     /// which it keeps in their earlier form.
-    fn accepted_but(&self, nacked: &BTreeSet<Arc<str>>) -> Option<Told> {
+    fn accepted_but(&self, nacked: &BTreeSet<Arc<str>>) -> Option<SentSet> {
         let told = self.told.as_ref()?;
         let before = |name: &Arc<str>| self.accepted.as_ref()?.get(name).cloned();
         let taken = (self.selected(&told.set).chain(told.kept.values()))
             .filter(|resource| !nacked.contains(resource.name()))
             .cloned();
         let set: ResourceSet = taken.chain(nacked.iter().filter_map(before)).collect();
-        Some(Told {
+        Some(SentSet {
             version: set.version(),
             set: Arc::new(set),
             kept: Resources::new(),
@@ -219,7 +219,7 @@ impl Full {
     }
 
     fn tell(&mut self, set: &Arc<ResourceSet>, kept: Resources) {
-        self.told = Some(Told {
+        self.told = Some(SentSet {
             version: selection(self.wildcard, &self.explicit, set, &kept),
             set: Arc::clone(set),
             kept,

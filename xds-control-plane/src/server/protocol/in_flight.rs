@@ -25,7 +25,7 @@ pub(super) struct Flight {
     /// The names in it that the client did not have before, sorted.
     pub(super) new: Vec<Arc<str>>,
     /// True if it contains a changed resource that was rejected before.
-    pub(super) mends: bool,
+    pub(super) corrects: bool,
 }
 
 impl InFlight {
@@ -36,14 +36,14 @@ impl InFlight {
         content: &Content,
         names: Vec<Arc<str>>,
         new: Vec<Arc<str>>,
-        mends: bool,
+        corrects: bool,
     ) {
         if self.open.len() == FLIGHTS
             && let Some(oldest) = self.open.pop_front()
             && let Some(next) = self.open.front_mut()
         {
             next.first = oldest.first;
-            next.mends |= oldest.mends;
+            next.corrects |= oldest.corrects;
             next.names.extend(oldest.names);
             next.names.sort_unstable();
             next.names.dedup();
@@ -57,7 +57,7 @@ impl InFlight {
             version: content.version,
             names,
             new,
-            mends,
+            corrects,
         });
     }
 
@@ -89,7 +89,7 @@ impl InFlight {
         let mut is_sent = false;
         let later = self.open.iter_mut().filter(|flight| flight.first > nonce);
         for flight in later.filter(|flight| flight.names.binary_search(name).is_ok()) {
-            flight.mends = true;
+            flight.corrects = true;
             is_sent = true;
         }
         is_sent
@@ -135,6 +135,6 @@ mod tests {
         }
         let rejected = in_flight.rejected(1).unwrap();
         assert!(in_flight.is_sent_after(1, &rejected.names[0]));
-        assert!(in_flight.accepted(2).unwrap().mends);
+        assert!(in_flight.accepted(2).unwrap().corrects);
     }
 }

@@ -203,18 +203,18 @@ mod tests {
     use super::super::parse_registry;
     use super::*;
 
-    type Said = Result<ParsedRegistry, RegistryError>;
+    type PolledServices = Result<ParsedRegistry, RegistryError>;
 
     /// A scripted registry, which repeats its last result.
     struct Scripted {
-        script: mpsc::UnboundedReceiver<Said>,
-        last: Said,
+        script: mpsc::UnboundedReceiver<PolledServices>,
+        last: PolledServices,
         asked_again: Arc<AtomicUsize>,
     }
 
     #[async_trait]
     impl Registry for Scripted {
-        async fn next(&mut self) -> Said {
+        async fn next(&mut self) -> PolledServices {
             match self.script.recv().await {
                 Some(next) => {
                     self.last = next.clone();
@@ -224,7 +224,7 @@ mod tests {
             }
         }
 
-        async fn again(&mut self) -> Said {
+        async fn again(&mut self) -> PolledServices {
             self.asked_again.fetch_add(1, Ordering::Relaxed);
             if let Ok(next) = self.script.try_recv() {
                 self.last = next;
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    type Script = mpsc::UnboundedSender<Said>;
+    type Script = mpsc::UnboundedSender<PolledServices>;
 
     fn scripted() -> (Script, watch::Receiver<Reading<Services>>) {
         let (script, readings, _) = after(&[]);
@@ -255,7 +255,7 @@ mod tests {
         (script, readings, asked_again)
     }
 
-    fn services(names: &[&str]) -> Said {
+    fn services(names: &[&str]) -> PolledServices {
         let listed: Vec<_> = names
             .iter()
             .map(|name| format!("{{name: {name}}}"))
@@ -326,18 +326,18 @@ mod tests {
     /// A second look that fails, or that sees something else, confirms nothing.
     #[tokio::test(start_paused = true)]
     async fn nothing_but_the_same_answer_confirms() {
-        struct Torn(VecDeque<Said>, VecDeque<Said>);
+        struct Torn(VecDeque<PolledServices>, VecDeque<PolledServices>);
 
         #[async_trait]
         impl Registry for Torn {
-            async fn next(&mut self) -> Said {
+            async fn next(&mut self) -> PolledServices {
                 match self.0.pop_front() {
                     Some(next) => next,
                     None => std::future::pending().await,
                 }
             }
 
-            async fn again(&mut self) -> Said {
+            async fn again(&mut self) -> PolledServices {
                 let next = self.1.pop_front();
                 next.unwrap_or_else(|| Err(RegistryError::new("away")))
             }
@@ -383,18 +383,18 @@ mod tests {
     /// A registry that returns only changes would never return again.
     #[tokio::test(start_paused = true)]
     async fn one_that_could_not_be_asked_again_is_asked_once_more() {
-        struct Silent(VecDeque<Said>, usize);
+        struct Silent(VecDeque<PolledServices>, usize);
 
         #[async_trait]
         impl Registry for Silent {
-            async fn next(&mut self) -> Said {
+            async fn next(&mut self) -> PolledServices {
                 match self.0.pop_front() {
                     Some(next) => next,
                     None => std::future::pending().await,
                 }
             }
 
-            async fn again(&mut self) -> Said {
+            async fn again(&mut self) -> PolledServices {
                 self.1 += 1;
                 match self.1 {
                     1 | 2 => Err(RegistryError::new("away")),

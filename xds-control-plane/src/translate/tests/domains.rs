@@ -41,3 +41,21 @@ fn names_beyond_ascii_are_sent_in_ascii_form() {
     let served = World::new().fixed(file).translate();
     assert_eq!(served.host("s").domains, expected);
 }
+
+/// Envoy rejects a domain that is there twice, so the whole service would not be served.
+#[test]
+fn domains_with_and_without_a_port_are_merged() {
+    let tags = [
+        "domain-z.example",
+        "domain-Z.example:80",
+        "domain-z.example:81",
+    ];
+    let served = World::new().live("j@sas=10.0.0.1:80", &tags).translate();
+    let expected = ["z.example", "z.example:80", "z.example:81"];
+    assert_eq!(served.host("j").domains, expected);
+    assert_eq!(served.codes(), <[&str; 0]>::default());
+    let file =
+        "services: [{name: s, domains: ['z.example', 'z.example:80'], endpoints: ['10.0.0.1:80']}]";
+    let served = World::new().fixed(file).translate();
+    assert_eq!(served.host("s").domains, expected[..2]);
+}

@@ -10,8 +10,11 @@ use discovery_core::Backoff;
 use tokio::time::{Instant, sleep};
 
 use super::index::{BlockingIndex, Moved};
-use super::pace::Pace;
+use super::token_bucket::TokenBucket;
 use crate::client::{Answer, ConsulError, ConsulErrorKind, Meta, Query, Retry};
+
+/// A response that comes sooner than this has not waited for a change.
+const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// The options of a [`Follower`].
 #[derive(Clone, Debug, PartialEq)]
@@ -169,8 +172,8 @@ pub struct Follower<T> {
     ask: Box<dyn Fn(Query) -> Asked<T> + Send + Sync>,
     index: BlockingIndex,
     last: Option<Arc<T>>,
-    pace: Pace,
-    idle: Pace,
+    pace: TokenBucket,
+    idle: TokenBucket,
     /// The wait before the next query.
     pause: Duration,
     /// Creates the future that ends the pause after a rejection.
@@ -191,8 +194,8 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
     {
         const BURST: u32 = 2;
         Self {
-            pace: Pace::new(BURST, options.min_gap),
-            idle: Pace::new(BURST, options.idle_gap),
+            pace: TokenBucket::new(BURST, options.min_gap),
+            idle: TokenBucket::new(BURST, options.idle_gap),
             options,
             query,
             ask: Box::new(move |query| Box::pin(ask(query))),
@@ -272,8 +275,9 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
         let is_same = self.last.as_deref() == Some(&answer.value);
         match moved {
             Moved::Unknown => self.pause = self.options.poll.mul_f64(0.9 + fastrand::f64() / 5.0),
-            // A server that responds early without a change would do so forever.
-            Moved::Not if waited < self.options.wait => {
+            // A server that responds at once without a change would do so forever. One with a lower limit for
+            // waiting than ours (`max_query_time`) is queried again at once, so that no change comes late.
+            Moved::Not if waited < AT_ONCE.min(self.options.wait) => {
                 let due = self.idle.take();
                 self.pause = due.saturating_duration_since(Instant::now());
             }

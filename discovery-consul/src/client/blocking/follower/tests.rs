@@ -49,6 +49,51 @@ async fn news_come_at_once_and_silence_costs_one_request_per_wait() {
     assert_eq!(indexes(&consul), [0, 10, 10]);
 }
 
+/// An agent whose `max_query_time` is lower than our wait.
+#[tokio::test(start_paused = true)]
+async fn changes_are_seen_at_once_where_the_agent_waits_for_a_shorter_time() {
+    let consul = FakeConsul::new("sas");
+    let client = consul.client();
+    let last = Arc::new(parking_lot::Mutex::new(None));
+    let mut web = Follower::new(FollowOptions::default(), Query::new(), move |query| {
+        let (client, last) = (client.clone(), Arc::clone(&last));
+        async move {
+            let asked = client.health_service("web", &query);
+            match tokio::time::timeout(Duration::from_secs(5), asked).await {
+                Ok(answer) => {
+                    let answer = answer?;
+                    *last.lock() = Some(answer.clone());
+                    Ok(answer)
+                }
+                Err(_) => Ok(last.lock().clone().unwrap()),
+            }
+        }
+    });
+    web.next().await;
+    for change in 0..6 {
+        let registering = async {
+            sleep(Duration::from_secs(22)).await;
+            consul.register("sas", "n1", ServiceDefinition::new("web", 80 + change));
+            Instant::now()
+        };
+        let seeing = async {
+            while !matches!(web.next().await, Followed::Changed { .. }) {}
+            Instant::now()
+        };
+        let (registered, seen) = tokio::join!(registering, seeing);
+        assert!(
+            seen - registered < Duration::from_secs(1),
+            "{change}: {:?}",
+            seen - registered
+        );
+    }
+    let asked = consul.requests().len();
+    assert!(
+        asked <= 6 * 6 + 1,
+        "at most one query per 5 s and change: {asked}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_index_that_goes_back_is_asked_anew_and_content_that_is_the_same_is_no_change() {
     let consul = FakeConsul::new("sas");

@@ -160,6 +160,20 @@ async fn a_client_that_leaves_is_logged_as_aborted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_body_that_nobody_asks_for_is_logged_as_received() {
+    local(async {
+        let (bench, log) = bench();
+        let mut client = bench.client(Handler::new(|_| async { text("ok") }));
+        client
+            .send("POST / HTTP/1.1\r\nhost: t\r\ncontent-length: 5\r\n\r\nhello")
+            .await;
+        client.read_response().await;
+        assert_eq!(log.only().bytes, (5, 2));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_body_that_breaks_off_is_logged_as_failed() {
     local(async {
         let (bench, log) = bench();

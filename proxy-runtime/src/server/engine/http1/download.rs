@@ -205,6 +205,7 @@ impl Http1Download {
         loop {
             if output.len() + self.part.bytes > 0 {
                 if self.part.bytes <= COPIED && self.written == 0 {
+                    // A small part costs less to copy behind the head than a second slice in the write.
                     output.extend_from_slice(&input.filled()[..self.part.bytes]);
                     input.consume(self.part.bytes);
                     self.part.bytes = 0;
@@ -241,6 +242,7 @@ impl Http1Download {
             }
             match ready!(input.poll_read(destination, cx)) {
                 Ok(0) if matches!(self.body, Body::UntilClose) => {
+                    // The end of the connection is the end of this body, so chunks written here need their last one.
                     self.body = Body::Ended;
                     match self.chunks {
                         ChunkPhase::AsTheyCame | ChunkPhase::Changed => {}
@@ -252,6 +254,7 @@ impl Http1Download {
                     }
                     continue;
                 }
+                // A body with a length or in chunks is incomplete: the client must see an error, not a short response.
                 Ok(0) => {
                     return Poll::Ready(Err(ResponseFailure::Destination("it ended too early")));
                 }
@@ -377,7 +380,7 @@ impl Http1Download {
         }
     }
 
-    /// Ends a body that was put into chunks here.
+    /// Ends a body that this proxy put into chunks.
     fn end_chunks(&self, output: &mut Vec<u8>) {
         match &self.trailers {
             None => output.extend_from_slice(LAST_CHUNK),

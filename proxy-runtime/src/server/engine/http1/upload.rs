@@ -100,6 +100,7 @@ impl Http1Upload {
                 input.rest();
                 return Poll::Ready(Ok(()));
             }
+            // From here on a delay counts as the client's, not the destination's.
             outbound.wait_for_client();
             match ready!(input.poll_read(client, cx)) {
                 Ok(0) | Err(_) => {

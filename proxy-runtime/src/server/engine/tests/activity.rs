@@ -25,8 +25,8 @@ type Serve = fn(ProxyService, usize) -> DuplexStream;
 /// The ways that requests of HTTP/1.1 may take.
 const WAYS: [(&str, Serve); 2] = [("bytes", serve), ("http types", serve_disguised)];
 
-/// A destination that takes so many bytes before it reads them, and the one connection that there may be to it. From then
-/// on the clock is the test's.
+/// A destination that takes so many bytes before it reads them, and the one connection that there may be to it. From
+/// then on the clock is the test's.
 async fn destination(capacity: usize) -> (DuplexStream, ProxyService) {
     destination_with("", capacity).await
 }
@@ -363,8 +363,8 @@ async fn and_of_an_upload_whose_response_begins_bit_by_bit() {
     .await;
 }
 
-/// Calls of gRPC are held to no rate, but not for ever; nor is anything else, where none is asked for. It is the cluster's clock that
-/// says so, and not the server's limit of slow clients.
+/// Calls of gRPC are held to no rate, but not for ever; nor is anything else, where none is asked for. It is the
+/// cluster's clock that says so, and not the server's limit of slow clients.
 #[cfg(feature = "http2")]
 #[tokio::test]
 async fn a_call_whose_client_takes_nothing_ends_as_one_that_is_idle() {

@@ -159,8 +159,8 @@ async fn exchange(client: &mut TcpStream, request: &[&str]) {
     }
 }
 
-/// How often something is allocated for [`REQUESTS`] requests of a route with these filters, by anybody in the thread that
-/// serves them.
+/// How often something is allocated for [`REQUESTS`] requests of a route with these filters, by anybody in the
+/// thread that serves them.
 fn allocations(filters: &str) -> u64 {
     allocations_of(&format!(r#""Filters":{filters}"#), &[REQUEST])
 }
@@ -252,8 +252,9 @@ fn a_filter_that_changes_headers_allocates_what_their_values_are_made_of() {
     assert_eq!(allocations(r#"["setter", "maker"]"#), REQUESTS);
 }
 
-/// What is left is what `http` types and tower are made of: the futures of server, layer and route, counters of the request
-/// and of its attempt, a block for each head, and what is in its extensions. benches/COMPARISON.md has the whole.
+/// What is left is what `http` types and tower are made of: the futures of server, layer and route, counters of the
+/// request and of its attempt, a block for each head, and what is in its extensions. benches/COMPARISON.md has the
+/// whole.
 #[test]
 fn a_layer_costs_a_few_blocks() {
     let own = 1;

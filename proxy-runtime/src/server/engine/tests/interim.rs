@@ -18,7 +18,8 @@ fn hints() -> String {
     format!("HTTP/1.1 103 Early Hints\r\nLink: {link}\r\n\r\n")
 }
 
-/// A client that has sent `request` and read the beginning of the hints, and the destination, which has sent all of them.
+/// A client that has sent `request` and read the beginning of the hints, and the destination, which has sent all of
+/// them.
 async fn half_hinted(request: &str) -> (DuplexStream, DuplexStream, String) {
     let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
     let (mut destination, transport) = duplex(64 * 1024);

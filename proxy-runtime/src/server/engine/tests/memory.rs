@@ -1,5 +1,5 @@
-//! The memory that idle connections hold in total. A read buffer that one of them keeps is sixteen times as much as it may
-//! have.
+//! The memory that idle connections hold in total. A read buffer that one of them keeps is sixteen times as much as
+//! it may have.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

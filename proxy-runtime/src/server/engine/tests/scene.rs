@@ -24,8 +24,8 @@ use crate::{ConnectionInfo, Proxy, ProxyService};
 /// How long a destination may be silent, in seconds.
 pub(super) const ACTIVITY_TIMEOUT: u64 = 10;
 
-/// A proxy for the destination at `url`, to which there may be one connection: that one goes on over `transport`, and is
-/// held until it is given back.
+/// A proxy for the destination at `url`, to which there may be one connection: that one goes on over `transport`,
+/// and is held until it is given back.
 pub(super) async fn connected(
     url: &str,
     transport: impl Scripted + 'static,
@@ -33,7 +33,8 @@ pub(super) async fn connected(
     connected_with(url, "", transport).await
 }
 
-/// The same for a route with these settings, among which may be the layer `pass`, and the filter `breaks`, which fails at responses.
+/// The same for a route with these settings, among which may be the layer `pass`, and the filter `breaks`, which
+/// fails at responses.
 pub(super) async fn connected_with(
     url: &str,
     settings: &str,

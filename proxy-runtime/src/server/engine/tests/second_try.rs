@@ -17,7 +17,8 @@ use crate::Proxy;
 use crate::fixtures::snapshot;
 use crate::upstream::Resetting;
 
-/// TLS takes bytes before it knows whether it can send them: that it failed at the first does not tell that none has left.
+/// TLS takes bytes before it knows whether it can send them: that it failed at the first does not tell that none has
+/// left.
 #[tokio::test]
 async fn a_request_is_sent_again_if_it_is_known_that_nothing_of_it_has_left() {
     let answers = [

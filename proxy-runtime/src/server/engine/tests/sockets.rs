@@ -242,8 +242,8 @@ mod early {
         // More than the client's system takes before it reads, and less than the server's.
         const LENGTH: usize = 400_000;
         let post = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi";
-        // Either the client asks for the end, and sends an empty line behind its body (RFC 9112 section 2.2), or the server
-        // decides.
+        // Either the client asks for the end, and sends an empty line behind its body (RFC 9112 section 2.2), or the
+        // server decides.
         for (request, further) in [(post, "\r\n"), (GET, GET)] {
             for is_typed in [false, true] {
                 local(async {

@@ -16,9 +16,8 @@ use crate::server::http1::client::Client;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl BodySender {
-    /// Lets the reader continue after the response. If the connection is to be kept, discards an
-    /// unread rest, unless it is too large or does not arrive. Returns true if the next request
-    /// follows.
+    /// Lets the reader continue after the response. For a connection that stays open, discards the unread rest,
+    /// unless it is too large or does not arrive. Returns true if the next request follows.
     pub(in crate::server::http1) async fn finish<T: Transport>(
         &mut self,
         client: &mut Client<T>,

@@ -11,8 +11,8 @@ use tokio::time::timeout;
 
 use super::{Dns, DnsOptions, LONGEST, LookUp};
 
-/// Looks names up as [`DnsOptions`] say, for a [`DnsResolver`](discovery_core::resolver::DnsResolver): addresses, and the servers of
-/// services, with their times to live.
+/// Looks names up as [`DnsOptions`] say, for a [`DnsResolver`](discovery_core::resolver::DnsResolver): addresses,
+/// and the servers of services, with their times to live.
 pub struct DnsLookup(Dns);
 
 impl DnsLookup {

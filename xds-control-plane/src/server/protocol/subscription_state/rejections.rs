@@ -21,14 +21,14 @@ impl SubscriptionState {
             .cloned()
             .collect();
         names.sort_unstable();
-        let mut mends = false;
+        let mut corrects = false;
         if !self.rejected.is_empty() {
             for name in &names {
-                mends |= self.rejected.remove(name);
+                corrects |= self.rejected.remove(name);
             }
         }
         let new = std::mem::take(&mut self.new);
-        self.in_flight.depart(nonce, content, names, new, mends);
+        self.in_flight.depart(nonce, content, names, new, corrects);
     }
 
     /// Records that the client has accepted the response of that nonce. Returns its version.
@@ -39,7 +39,7 @@ impl SubscriptionState {
                 self.lacking.remove(name);
             }
         }
-        if flight.mends {
+        if flight.corrects {
             self.retry_rejected();
         }
         Some(flight.version)

@@ -1,7 +1,8 @@
 //! What is told and counted when things go wrong is the same on each way that a request may take.
 //!
-//! A [scene](scene) says what a client and a destination do, and what is to come of it. It is [played](play) on each way, on
-//! a clock that goes on when all wait and not before; what there is to [see](seen) then is compared field by field.
+//! A [scene](scene) says what a client and a destination do, and what is to come of it. It is [played](play) on each
+//! way, on a clock that goes on when all wait and not before; what there is to [see](seen) then is compared field by
+//! field.
 
 mod client;
 mod clients;

@@ -139,7 +139,7 @@ impl Expected {
         }
     }
 
-    /// The proxy answers for the destination.
+    /// The client gets a local reply with this status, for this error.
     pub(super) fn own(status: u16, error: ForwardErrorKind) -> Self {
         Self::new(Answer::Own(status), Some(error), None)
     }

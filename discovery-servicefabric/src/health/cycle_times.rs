@@ -28,7 +28,7 @@ const MOST_BUDGET: Duration = Duration::from_secs(10);
 
 /// Measurements of cycles and reports.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct CycleTimes {
     period: Duration,
     at_once: u32,
     /// The start of the last cycle of sending.
@@ -39,7 +39,7 @@ pub(super) struct Pace {
     report: Option<Duration>,
 }
 
-impl Pace {
+impl CycleTimes {
     pub(super) fn new(period: Duration, at_once: usize) -> Self {
         Self {
             period,

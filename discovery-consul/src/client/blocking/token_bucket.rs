@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// A token bucket: a few actions at once, then one per period.
 #[derive(Clone, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct TokenBucket {
     burst: u32,
     period: Duration,
     /// The time at which the bucket is full again. It has a token for each whole period that this is nearer
@@ -14,7 +14,7 @@ pub(crate) struct Pace {
     full_at: Instant,
 }
 
-impl Pace {
+impl TokenBucket {
     /// Creates a full bucket.
     pub(crate) fn new(burst: u32, period: Duration) -> Self {
         Self {
@@ -52,7 +52,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_burst_is_free_and_then_each_period_gives_one() {
-        let mut pace = Pace::new(2, Duration::from_secs(10));
+        let mut pace = TokenBucket::new(2, Duration::from_secs(10));
         let start = Instant::now();
         let mut waited = Vec::new();
         for _ in 0..4 {

@@ -18,7 +18,7 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(10 * 60);
 
 /// The last report about one entity, and its result.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ReportRecord {
     sent: Option<Sent>,
     /// The time of the last attempt.
     tried: Option<Instant>,
@@ -55,7 +55,7 @@ pub(super) enum Reason {
 /// The order of reports: failing ones last, then by waiting time, then bad news first.
 pub(super) type Turn = (bool, Instant, bool, Option<Instant>);
 
-impl Told {
+impl ReportRecord {
     /// Returns the reason to report now. `None` if there is none.
     pub(super) fn reason(
         &self,

@@ -15,12 +15,12 @@ const LONGEST_NAME: usize = 256;
 
 /// Collects problems.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct CollectedProblems {
     problems: Vec<Problem>,
     more: usize,
 }
 
-impl Said {
+impl CollectedProblems {
     /// Adds a problem of a member's tag.
     pub(super) fn tag(&mut self, member: &Member, tag: &str, code: &'static str, message: &str) {
         let pointer = pointer_to(&pointer_to(&pointer_of(member), "tags"), tag);
