@@ -105,8 +105,8 @@ impl Identity {
         })
     }
 
-    /// Returns true if the subject has these attributes, and no others of the same types: a second common name would make
-    /// one certificate meet the rules for two clients.
+    /// Returns true if the subject has these attributes, and no others of the same types: a second common name would
+    /// make one certificate meet the rules for two clients.
     fn has(&self, wanted: &[(String, String)]) -> bool {
         let mut same: Vec<_> = (self.subject.iter())
             .filter(|(kind, _)| wanted.iter().any(|(wanted, _)| wanted == kind))

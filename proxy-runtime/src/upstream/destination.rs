@@ -34,8 +34,7 @@ pub(super) struct DestinationPool {
     pub(super) client: ClientKey,
     destination: Arc<DestinationState>,
     max_connections: u32,
-    /// True if requests of several runtimes use the connections. Each belongs to the runtime that opened it, and HTTP/2
-    /// connections end with it. So they are lent within their [group](RuntimeGroup) only.
+    /// True if several runtimes use the connections, which are then lent within their [group](RuntimeGroup) only.
     is_shared: bool,
     is_announced: bool,
     multiple_http2: bool,
@@ -577,8 +576,8 @@ impl ConnectionOwner for DestinationPool {
             return;
         }
         connection.rest(now);
-        // Closing a connection locks this pool again, so it happens after the lock is released.
         let unwanted = self.keep(&mut self.lock(), connection);
+        // It closes now, without the lock, since that locks this pool again.
         drop(unwanted);
     }
 
