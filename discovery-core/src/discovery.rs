@@ -30,7 +30,7 @@ pub struct Discovery {
     /// The oldest part of the result that replaces data that could not be read. `None` if everything was
     /// read just now.
     pub outdated: Option<Outdated>,
-    /// What the source needs to know after a restart; see [`with_memo`](Self::with_memo).
+    /// The text that the source gets back after a restart; see [`with_memo`](Self::with_memo).
     pub memo: Option<Arc<str>>,
 }
 

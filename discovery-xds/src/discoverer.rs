@@ -51,7 +51,7 @@ pub struct XdsDiscoverer {
 #[derive(Debug, Default)]
 struct Shared {
     started: Mutex<Option<Started>>,
-    /// What was accepted before a restart.
+    /// The resources that were accepted before a restart.
     memo: Mutex<Option<Box<str>>>,
     /// The state that [`Discoverer::changed`] has seen.
     seen: tokio::sync::Mutex<Option<watch::Receiver<View>>>,

@@ -1,4 +1,4 @@
-//! What a restart needs of the accepted resources, as text.
+//! The accepted resources that a restart needs, as text.
 
 use std::sync::Arc;
 

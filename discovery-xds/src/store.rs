@@ -46,7 +46,7 @@ pub(super) struct Store {
     begun: Instant,
     was_usable: bool,
     keeps_forms: bool,
-    /// What a restart needs. `None` if it has to be made again.
+    /// The text for a restart. `None` if it must be written again.
     memo: Option<Arc<str>>,
 }
 

@@ -41,7 +41,7 @@ pub(super) struct Held<T> {
     is_restored: bool,
 }
 
-/// What was read with its warnings, or the problems that reject it.
+/// A resource with its warnings, or the problems that reject it.
 type ReadResult<T> = Result<(T, Problems), Problems>;
 
 /// The functions for one type of resource.

@@ -1,5 +1,5 @@
-//! The messages of `opentelemetry.proto.collector.metrics.v1` that an exporter of metrics writes, with the field numbers
-//! of OTLP 1.x. They are compared with the official definitions by a test.
+//! The messages of `opentelemetry.proto.collector.metrics.v1` that an exporter of metrics writes, with the
+//! field numbers of OTLP 1.x. They are compared with the official definitions by a test.
 
 use prost::{Message, Oneof};
 

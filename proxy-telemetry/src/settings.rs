@@ -69,7 +69,7 @@ struct Reader<'v> {
     mistakes: Vec<String>,
 }
 
-/// What is exported.
+/// A kind of exported data.
 struct Signal {
     /// The name in variables.
     name: &'static str,

@@ -470,8 +470,8 @@ impl<'a> ClusterState<'a> {
     }
 
     /// Returns the lower-case names of the pool entries that stay as they are: those of nodes that cannot be
-    /// read or have no address, and those that a write was rejected for. While no node takes part, also all entries except those
-    /// of excluded nodes.
+    /// read or have no address, and those that a write was rejected for. While no node takes part, also all
+    /// entries except those of excluded nodes.
     pub(super) fn kept_members(&self) -> BTreeSet<String> {
         if self.keeps_last_members() {
             let leave = self.nodes.iter();

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::discovery::Labels;
-use crate::runner::{Good, Kept, KeptQuarantine, KeptService};
+use crate::runner::{Good, KeptQuarantine, KeptService, KeptState};
 use crate::timestamp::Timestamp;
 
 /// The beginning of the first line. The number is the version of the format.
@@ -105,7 +105,7 @@ struct ReadService {
 }
 
 /// The file's bytes.
-pub(crate) fn encode(source: &str, kept: &Kept, now: SystemTime) -> Vec<u8> {
+pub(crate) fn encode(source: &str, kept: &KeptState, now: SystemTime) -> Vec<u8> {
     let at = |moment: Timestamp| unix_seconds(now).saturating_sub(moment.age().as_secs());
     let services = kept.services.iter().map(|service| WrittenService {
         name: &service.name,
@@ -139,7 +139,11 @@ pub(crate) fn encode(source: &str, kept: &Kept, now: SystemTime) -> Vec<u8> {
 }
 
 /// Decodes the file's bytes. Ages are computed by the wall clock.
-pub(crate) fn decode(source: &str, bytes: &[u8], now: SystemTime) -> Result<Kept, FormatError> {
+pub(crate) fn decode(
+    source: &str,
+    bytes: &[u8],
+    now: SystemTime,
+) -> Result<KeptState, FormatError> {
     let body = verified(bytes)?;
     let read: Read =
         serde_json::from_slice(body).map_err(|error| FormatError::Unreadable(error.to_string()))?;
@@ -175,7 +179,7 @@ pub(crate) fn decode(source: &str, bytes: &[u8], now: SystemTime) -> Result<Kept
         since: at(service.since),
         problems: service.problems,
     };
-    Ok(Kept {
+    Ok(KeptState {
         services: read.services.into_iter().map(kept).collect(),
         quarantined: read.quarantined.into_iter().map(quarantined).collect(),
         memo: read.memo.map(Into::into),

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 pub(crate) use self::format::{FormatError, decode, encode};
 use crate::contain::require_regular;
 use crate::replace::{Replacement, beside, check_directory};
-use crate::runner::Kept;
+use crate::runner::KeptState;
 
 /// The wait after a failed write, since a full disk is seldom freed at once.
 const RETRY: Duration = Duration::from_secs(60);
@@ -82,7 +82,7 @@ impl Store {
     }
 
     /// Writes what is kept of `source`. Blocks.
-    pub(crate) fn save(&self, source: &str, kept: &Kept) -> Result<(), PersistError> {
+    pub(crate) fn save(&self, source: &str, kept: &KeptState) -> Result<(), PersistError> {
         let bytes = encode(source, kept, SystemTime::now());
         let result = Replacement::write(&self.path, &[&bytes]).and_then(|written| {
             // Only a file that could be read back is worth keeping as the predecessor.
@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// Reads what was kept of `source`. Returns `None` if there is no file. Blocks.
-    pub(crate) fn load(&self, source: &str) -> Result<Option<Kept>, PersistError> {
+    pub(crate) fn load(&self, source: &str) -> Result<Option<KeptState>, PersistError> {
         let current = load_file(&self.path, source);
         if let Ok(Some(_)) = &current {
             return current;
@@ -129,7 +129,7 @@ pub(crate) enum PersistError {
     Format { path: PathBuf, source: FormatError },
 }
 
-fn load_file(path: &Path, source: &str) -> Result<Option<Kept>, PersistError> {
+fn load_file(path: &Path, source: &str) -> Result<Option<KeptState>, PersistError> {
     let bytes = read_bounded(path).map_err(|source| PersistError::Io {
         path: path.to_owned(),
         source,

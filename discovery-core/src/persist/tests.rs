@@ -46,14 +46,14 @@ fn service(name: &str, age: u64) -> KeptService {
     }
 }
 
-fn all_of<const N: usize>(services: [KeptService; N]) -> Kept {
-    Kept {
+fn all_of<const N: usize>(services: [KeptService; N]) -> KeptState {
+    KeptState {
         services: services.into(),
-        ..Kept::default()
+        ..KeptState::default()
     }
 }
 
-fn names(kept: &Kept) -> Vec<String> {
+fn names(kept: &KeptState) -> Vec<String> {
     let name = |service: &KeptService| service.name.to_string();
     kept.services.iter().map(name).collect()
 }
@@ -91,7 +91,7 @@ async fn what_is_written_is_read_back_with_its_age() {
 async fn what_the_source_needs_and_what_is_quarantined_is_read_back() {
     let now = SystemTime::now();
     let problem = Problem::error("/Routes/r", "invalid_path", "no path");
-    let before = Kept {
+    let before = KeptState {
         quarantined: vec![KeptQuarantine {
             name: "broken".into(),
             since: Timestamp::ago(Duration::from_secs(90)),

@@ -35,7 +35,7 @@ use self::hints::Hints;
 pub use self::options::{ConfirmRemoval, RunnerOptions};
 use self::publish::Publisher;
 use self::registry::Registry;
-pub(crate) use self::registry::{Kept, KeptQuarantine, KeptService};
+pub(crate) use self::registry::{KeptQuarantine, KeptService, KeptState};
 use self::schedule::Schedule;
 use self::triggers::{Pause, Triggers};
 use self::validation::Validation;

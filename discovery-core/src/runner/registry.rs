@@ -31,7 +31,7 @@ pub(super) struct Registry {
     seniority: Seniority,
     /// The configuration of the last cycle, and its parts.
     current: Option<Current>,
-    /// What the source needs to know after a restart.
+    /// The text that the source gets back after a restart.
     memo: Option<Arc<str>>,
     /// The services that were quarantined in the last cycle.
     quarantined: Vec<Arc<str>>,
@@ -88,12 +88,12 @@ pub(crate) struct KeptQuarantine {
     pub(crate) problems: Problems,
 }
 
-/// Everything that is kept on disk.
+/// The state that is kept on disk.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct KeptState {
     pub(crate) services: Vec<KeptService>,
     pub(crate) quarantined: Vec<KeptQuarantine>,
-    /// What the source needs to know after a restart.
+    /// The text that the source gets back after a restart.
     pub(crate) memo: Option<Arc<str>>,
 }
 
@@ -199,7 +199,7 @@ impl Registry {
     }
 
     /// Restores what was kept on disk.
-    pub(super) fn restore(&mut self, kept: Kept) {
+    pub(super) fn restore(&mut self, kept: KeptState) {
         self.memo = kept.memo;
         for service in kept.services {
             self.seniority.restore(service.later);
@@ -240,7 +240,7 @@ impl Registry {
     }
 
     /// Returns what to keep on disk.
-    pub(super) fn kept(&self) -> Kept {
+    pub(super) fn kept(&self) -> KeptState {
         let kept = |(name, known): (&Arc<str>, &Known)| {
             let good = known.good.clone()?;
             Some(KeptService {
@@ -258,7 +258,7 @@ impl Registry {
                 problems,
             })
         };
-        Kept {
+        KeptState {
             services: self.services.iter().filter_map(kept).collect(),
             quarantined: self.services.iter().filter_map(quarantined).collect(),
             memo: self.memo.clone(),

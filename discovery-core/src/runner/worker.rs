@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::evaluate::{Evaluation, Evaluator};
 use super::options::RunnerOptions;
 use super::publish::{Publisher, SILENCE};
-use super::registry::{Evaluated, Kept, KeptService, Registry};
+use super::registry::{Evaluated, KeptService, KeptState, Registry};
 use super::validation::{Question, Validation};
 use crate::contain::{Blocking, Broken, contained_call, contained_for, off_the_runtime};
 use crate::discoverer::Discoverer;
@@ -323,7 +323,7 @@ impl Worker {
         let confirmed = services.iter().map(|service| service.good.at);
         let oldest = confirmed.max_by_key(crate::timestamp::Timestamp::age);
         let nothing = services.is_empty();
-        let kept = Kept { services, ..kept };
+        let kept = KeptState { services, ..kept };
         if nothing && listed > 0 {
             let message = "no part of the configuration stored on disk can be used any more";
             dropped.push(Problem::error("", "restored_nothing", message));

@@ -177,7 +177,7 @@ fn is_shut(state: &ProviderState) -> bool {
     routes.into_iter().all(|route| route.cluster_id.is_none())
 }
 
-/// Nothing was kept that tells.
+/// The kept state does not include listeners.
 #[tokio::test(start_paused = true)]
 async fn silence_about_listeners_is_reported_where_nothing_was_kept() {
     let (discoverer, mut script) = pair(XdsOptions::default());

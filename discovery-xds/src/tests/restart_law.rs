@@ -24,9 +24,9 @@ enum Form {
     Absent,
     /// To this path.
     Good(u8),
-    /// With an unsupported condition.
+    /// A route with an unsupported condition.
     Condition(u8),
-    /// With an unsupported action.
+    /// A route with an unsupported action.
     Action(u8),
     /// Closed by an unknown filter.
     Closed(u8),
@@ -77,7 +77,7 @@ struct Whole {
     b: Form,
     /// Closed by an unknown filter.
     is_closed: bool,
-    /// With a field that is unsupported as a whole.
+    /// True if a field of it is unsupported as a whole.
     is_unsupported: bool,
 }
 

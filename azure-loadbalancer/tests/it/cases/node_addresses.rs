@@ -72,7 +72,7 @@ fn nodes_without_a_readable_address_stay_members() {
     }
 }
 
-/// While no node takes part, pools keep their members for a while, and this node stays one after it.
+/// Pools without any node keep their members for a while, and this node stays a member after it.
 #[test]
 fn the_last_node_without_a_readable_address_stays_a_member() {
     let services = [with(

@@ -320,7 +320,7 @@ fn a_route_may_redirect_or_respond_instead_of_leading_to_the_service() {
     }
 }
 
-/// What may be a restriction is not ignored: the service would be open.
+/// A label that may be a restriction is not ignored: the service would be open.
 #[test]
 fn unknown_labels_that_may_restrict_close_their_route() {
     for (key, closes) in [

@@ -1,4 +1,4 @@
-//! What is kept over a restart besides configuration, and what is reported of it.
+//! The state besides configuration that is kept over a restart, and the reports about it.
 
 use parking_lot::Mutex;
 use proxy_model::{Problem, Problems};
@@ -154,7 +154,7 @@ async fn a_source_gets_its_memo_back_after_a_restart() {
     }
 }
 
-/// What the source kept serves as it is, and follows the source.
+/// Forms that the source kept are served unchanged, and follow the source.
 #[tokio::test(start_paused = true)]
 async fn what_a_source_keeps_itself_serves_and_is_quarantined() {
     let rejected = || Problems::from(Problem::error("/cluster/a", "not_honoured", "unsupported"));
