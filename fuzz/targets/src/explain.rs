@@ -132,11 +132,17 @@ fn check_forwarded(forwarded: &ForwardedRequest, parts: &Parts) {
         "keep-alive",
         "proxy-connection",
         "te",
-        "transfer-encoding",
         "upgrade",
     ] {
         assert_eq!(count(hop), 0, "{hop}: {forwarded:?}");
     }
+    // The framing is the proxy's own, and there is one only for a body.
+    let framings = count("transfer-encoding") + count("content-length");
+    assert!(framings <= 1, "{forwarded:?}");
+    let chunked = |(name, value): &(String, String)| {
+        !name.eq_ignore_ascii_case("transfer-encoding") || value == "chunked"
+    };
+    assert!(forwarded.headers.iter().all(chunked), "{forwarded:?}");
     for (name, value) in &forwarded.headers {
         assert!(HeaderName::try_from(name).is_ok(), "{name:?}");
         assert!(!value.contains(['\r', '\n', '\0']), "{name}: {value:?}");

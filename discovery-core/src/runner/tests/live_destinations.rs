@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use proptest::prelude::*;
 use proxy_model::{DestinationId, Problem, Problems};
 
-use super::super::registry::{Kept, Registry};
+use super::super::registry::{KeptState, Registry};
 use super::*;
 use crate::discovery::Labels;
 use crate::labels::{LabelsParser, Parsed};
@@ -431,7 +431,7 @@ proptest! {
         let mut registry = Registry::new(false, None);
         for (acts, restart) in cycles {
             if restart {
-                let kept: Kept = registry.kept();
+                let kept: KeptState = registry.kept();
                 registry = Registry::new(false, None);
                 registry.restore(kept);
                 registry.without_answer();
