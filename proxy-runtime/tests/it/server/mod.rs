@@ -56,6 +56,7 @@ mod streams;
 mod support;
 #[cfg(feature = "tls")]
 mod times;
+#[cfg(feature = "tls")]
 mod tls;
 #[cfg(feature = "tls")]
 mod tls_failures;
