@@ -52,8 +52,10 @@ async fn connection(socket: TcpStream) {
 
 /// Answers with the four fields of the origin of HTTP/1.1.
 fn answer<B>(request: &Request<B>, mut respond: SendResponse<Bytes>) -> Result<(), ::h2::Error> {
-    let (status, body) = match Resource::from_path(request.uri().path()) {
+    let path = request.uri().path();
+    let (status, body) = match Resource::from_path(path) {
         Some(resource) => (StatusCode::OK, resource.body()),
+        None if path.ends_with("/echo") => (StatusCode::OK, echo(request).into_bytes()),
         None => (StatusCode::NOT_FOUND, Vec::new()),
     };
     let head = Response::builder()
@@ -69,6 +71,19 @@ fn answer<B>(request: &Request<B>, mut respond: SendResponse<Bytes>) -> Result<(
         stream.send_data(body.into(), true)?;
     }
     Ok(())
+}
+
+/// Returns the head of the request as HTTP/1.1 writes it, which is how a program under test is checked.
+fn echo<B>(request: &Request<B>) -> String {
+    let uri = request.uri();
+    let host = uri.authority().map_or("", |authority| authority.as_str());
+    let target = uri.path_and_query().map_or("/", |target| target.as_str());
+    let mut text = format!("{} {target} HTTP/1.1\r\nhost: {host}\r\n", request.method());
+    for (name, value) in request.headers() {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    text + "\r\n"
 }
 
 #[cfg(test)]
@@ -91,6 +106,16 @@ mod tests {
                 assert_eq!(response.status(), status, "{path}");
                 assert_eq!(response.headers()["content-length"], length, "{path}");
             }
+            let request = Request::get("http://h/r1/echo").header("x-a", "b").body(());
+            let mut send = send.ready().await.unwrap();
+            let sent = send.send_request(request.unwrap(), true).unwrap().0;
+            let mut body = sent.await.unwrap().into_body();
+            let mut text = Vec::new();
+            while let Some(data) = body.data().await {
+                text.extend_from_slice(&data.unwrap());
+            }
+            let expected = "GET /r1/echo HTTP/1.1\r\nhost: h\r\nx-a: b\r\n\r\n";
+            assert_eq!(String::from_utf8(text).unwrap(), expected);
         });
     }
 }
