@@ -27,7 +27,7 @@ struct Announced {
     clients: Arc<Mutex<Vec<Client>>>,
 }
 
-/// Where a client came from, and where it went; `None` for the proxy itself.
+/// The address of a client and the one that it connected to; `None` for the proxy itself.
 type Client = Option<(SocketAddr, SocketAddr)>;
 
 impl Announced {

@@ -142,7 +142,7 @@ fn said() -> Vec<Said> {
     ]
 }
 
-/// What a client of HTTP/1.1 sees. `None`: the response is cut.
+/// Returns the response that a client of HTTP/1.1 gets. `None`: it is cut.
 async fn http1(address: std::net::SocketAddr, method: &str) -> Option<(u16, Vec<u8>, Vec<String>)> {
     let mut client = RawClient::connect(address).await.unwrap();
     let request =

@@ -1,4 +1,4 @@
-//! What policies hold for a request, such as a place of a concurrency limit, while its tunnel is open.
+//! The values that policies hold for a request while its tunnel is open, such as a place of a concurrency limit.
 
 use std::sync::atomic::Ordering::Relaxed;
 

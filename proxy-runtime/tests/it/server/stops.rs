@@ -1,4 +1,4 @@
-//! What a server that stops waits for, and what it says of the rest.
+//! The requests that a stopping server waits for, and the causes of those that it cuts.
 
 use std::fmt;
 use std::num::NonZeroUsize;

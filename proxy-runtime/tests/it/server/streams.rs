@@ -508,7 +508,7 @@ async fn a_body_that_is_expected_is_asked_for() {
     }
 }
 
-/// Who sends the body at once, or gets a response without it, is told nothing.
+/// A client that sends the body at once, or gets a response without it, gets no `100 Continue`.
 #[tokio::test]
 async fn a_body_that_is_not_waited_for_is_not_asked_for() {
     let rejecting = RawOrigin::script(|mut connection| async move {

@@ -159,8 +159,8 @@ async fn exchange(client: &mut TcpStream, request: &[&str]) {
     }
 }
 
-/// How often something is allocated for [`REQUESTS`] requests of a route with these filters, by anybody in the
-/// thread that serves them.
+/// Counts the allocations for [`REQUESTS`] requests of a route with these filters, in the thread that serves
+/// them.
 fn allocations(filters: &str) -> u64 {
     allocations_of(&format!(r#""Filters":{filters}"#), &[REQUEST])
 }

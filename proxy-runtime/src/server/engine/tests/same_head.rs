@@ -133,7 +133,7 @@ fn connection() -> ConnectionInfo {
     ConnectionInfo::new(([203, 0, 113, 7], 4711).into())
 }
 
-/// What the destination gets of a head in `http` types.
+/// Returns the head that the destination gets for one in `http` types.
 fn from_types(config: &Snapshot, parts: &Parts) -> Vec<u8> {
     let route = &config.routes()[0];
     let head = HttpHead::with_connection(parts, connection());
@@ -154,7 +154,7 @@ fn from_types(config: &Snapshot, parts: &Parts) -> Vec<u8> {
     out
 }
 
-/// What it gets of a head in its bytes.
+/// Returns the head that the destination gets for one in bytes.
 fn from_bytes(config: &Snapshot, text: &str) -> Vec<u8> {
     let route = &config.routes()[0];
     let buffer = text.as_bytes();
