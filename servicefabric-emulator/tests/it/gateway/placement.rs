@@ -18,7 +18,7 @@ const TWO_TYPES: &str = r#"
     [[application_types]]
     name = "ShopType"
     service_types.WebType = {}
-    service_types.CartType = { stateful = true }
+    service_types.CartType = { kind = "stateful", persisted = true }
 
     [applications.Shop]
     type = "ShopType"
