@@ -38,6 +38,18 @@ pub enum DiscoverErrorKind {
     Panicked,
 }
 
+impl DiscoverErrorKind {
+    /// The name of the kind in metrics, logs and traces.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::Permanent => "permanent",
+            Self::TimedOut => "timed_out",
+            Self::Panicked => "panicked",
+        }
+    }
+}
+
 impl DiscoverError {
     /// Creates an error that may pass soon. The source is polled again after a back-off.
     pub fn transient(message: impl Into<String>) -> Self {

@@ -47,7 +47,7 @@ use crate::filter::ConfigFilter;
 use crate::labels::{KeyValueLabels, LabelsParser};
 use crate::persist::Store;
 use crate::provider::{ConfigProvider, ProviderState, Strictness};
-use crate::report::CycleReport;
+use crate::report::{CycleReport, FinishedCycle};
 use crate::unreachable::{Unreachable, UnreachableClusters};
 use crate::validator::ConfigValidator;
 
@@ -166,6 +166,7 @@ impl Runner {
             strictness,
             state: worker.publisher.state.subscribe(),
             reports: worker.publisher.reports.subscribe(),
+            cycles: worker.publisher.cycles.subscribe(),
             unreachable,
             task: None,
         };
@@ -270,6 +271,7 @@ pub struct DiscoveryProvider {
     strictness: Strictness,
     state: watch::Receiver<Arc<ProviderState>>,
     reports: watch::Receiver<Option<Arc<CycleReport>>>,
+    cycles: watch::Receiver<Option<FinishedCycle>>,
     unreachable: Arc<UnreachableClusters>,
     task: Option<AbortHandle>,
 }
@@ -293,6 +295,10 @@ impl ConfigProvider for DiscoveryProvider {
 
     fn subscribe(&self) -> watch::Receiver<Arc<ProviderState>> {
         self.state.clone()
+    }
+
+    fn cycles(&self) -> Option<watch::Receiver<Option<FinishedCycle>>> {
+        Some(self.cycles.clone())
     }
 
     fn unreachable(&self, cluster: &ClusterId, seen: Unreachable) {
