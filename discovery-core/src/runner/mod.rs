@@ -42,7 +42,6 @@ use self::validation::Validation;
 use self::worker::{CycleEnd, Worker};
 use crate::contain::Blocking;
 use crate::discoverer::Discoverer;
-use crate::error::DiscoverErrorKind;
 use crate::filter::ConfigFilter;
 use crate::labels::{KeyValueLabels, LabelsParser};
 use crate::persist::Store;
@@ -373,8 +372,7 @@ async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
             CycleEnd::Failed(error, failures) => {
                 let early = !hurried && error.retry_after().is_none();
                 look_from = look_from.max(ended + schedule.first_step());
-                may_look =
-                    error.retry_after().is_none() && error.kind() != DiscoverErrorKind::Permanent;
+                may_look = error.retry_after().is_none() && !error.kind().is_lasting();
                 (
                     schedule.after_error(failures, &error),
                     early,
