@@ -69,6 +69,7 @@ impl<'a> ConnectContext<'a> {
     ) -> Result<ConnectionRequest<'a>, ForwardError> {
         let upstream = self.cluster.upstream();
         let protocols = match self.switch {
+            // The cluster's version does not matter here: only some versions can carry the switch.
             Some(protocols) => protocols,
             None => {
                 let destination = &self.cluster.destinations()[index.0 as usize];
@@ -181,6 +182,7 @@ impl<'a> ConnectContext<'a> {
     ) -> Result<(Option<Picked>, Lease), ForwardError> {
         let picked = match next {
             Next::Other(picked) => {
+                // Closed before the wait for another connection, which may be long.
                 drop(failed);
                 picked
             }
@@ -201,6 +203,7 @@ impl<'a> ConnectContext<'a> {
         since: Instant,
     ) -> Result<Lease, ForwardError> {
         let wanted = ConnectionRequest {
+            // The destination may have closed its other idle connections as well.
             fresh: true,
             ..self.wanted(index)?
         };
@@ -228,9 +231,11 @@ impl<'a> ConnectContext<'a> {
         if self.is_bound {
             return None;
         }
+        // Before the pick, which leaves out all destinations that failed.
         attempts.failed(index);
         let other = pick_other(self.state, self.cluster, head, attempts.tried())?;
         attempts.leave();
+        // Before the move, so that the failure counts for the old destination.
         ledger.failed(kind);
         ledger.moved_to(self.state.destination(other.index));
         Some(other)

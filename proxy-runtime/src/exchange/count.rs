@@ -179,6 +179,7 @@ impl Count {
         }
         if let Some((_, metrics)) = request_metrics.cluster() {
             metrics.requests.record(self.labels, elapsed);
+            // Most requests find an idle connection, and are not recorded here: a scrape adds them.
             if self.waited != ShortTime::default() {
                 let first_byte = now.saturating_duration_since(self.started);
                 metrics.waits.record(self.waited(), elapsed, first_byte);
@@ -202,6 +203,7 @@ impl Count {
         if let Some(destination) = destination {
             destination.errors.increment(kind);
         }
+        // The failures decide about the health of destination and cluster, about which a client's error says nothing.
         match (kind.side(), destination) {
             (Side::Destination, Some(destination)) => destination.failures.count(kind),
             (Side::Destination | Side::Proxy, _) => {
@@ -237,6 +239,7 @@ impl Count {
         if let Some(rule) = request_metrics.passive()
             && let Some(destination) = request_metrics.destination()
         {
+            // Before a response, the labels have the status for the client, not one of the destination.
             let status = self
                 .is_answered
                 .then(|| self.labels.status_code())

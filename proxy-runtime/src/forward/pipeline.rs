@@ -140,6 +140,7 @@ where
         head: &head,
         form,
     };
+    // Without policies the response is known at once, and no future is needed.
     if routed.policies().is_none() {
         let response = routed.reject(rejected, ResponseNotes::default(), recorder);
         recycled::release(Kind::Request, parts.headers, parts.extensions);
@@ -178,6 +179,7 @@ impl<'a> Routed<'a> {
         let Some(policies) = self.policies() else {
             return self.reject(rejected, ResponseNotes::default(), recorder);
         };
+        // A route that rejects all its requests asks no policy about them.
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
             return fail(
                 (route, self.form),
@@ -260,6 +262,7 @@ fn reject(unrouted: &Unrouted, form: ErrorForm, mut recorder: OpenRecorder) -> R
     let response = match unrouted {
         Unrouted::NotFound => answer::own(StatusCode::NOT_FOUND, None, form),
         Unrouted::MethodNotAllowed(methods) => {
+            // RFC 9110 section 15.5.6: a 405 names the methods that are allowed.
             let mut allowed: Vec<&str> = methods.iter().collect();
             allowed.sort_unstable();
             answer::own(

@@ -138,6 +138,7 @@ pub(super) fn validate(
     limit: Option<u64>,
     is_empty: bool,
 ) -> Result<BodyKind, ForwardError> {
+    // A plain CONNECT would make this a forward proxy to any address.
     if *head.method_value() == Method::CONNECT && wish.is_none() {
         return Err(ForwardError::new(
             ForwardErrorKind::RequestRejected,

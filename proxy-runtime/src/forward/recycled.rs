@@ -82,6 +82,7 @@ pub(crate) fn fields<'a>(
         })
     });
     let mut map = match spare {
+        // A map that has to grow is worth no more than a new one.
         Ok(Some(map)) if map.capacity() >= most + more => map,
         _ => HeaderMap::with_capacity(most + more),
     };
@@ -130,6 +131,7 @@ fn fill<'a>(
     if map.keys_len() > count + ADDED {
         return Some(Filled::Other);
     }
+    // Surplus fields stand at the end, where layers have added them.
     while let Some(name) = map.keys().nth(count).cloned() {
         map.remove(&name);
     }
@@ -175,6 +177,7 @@ pub(crate) fn release(kind: Kind, mut fields: HeaderMap, mut extensions: Extensi
     // A thread that ends has no use for it.
     let _ = SPARE.try_with(|spare| {
         let spare = &spare[kind as usize];
+        // A map that one request made large would keep its memory for good.
         if (1..=LARGEST).contains(&fields.capacity()) {
             spare.fields.add(fields);
         }
@@ -186,6 +189,7 @@ pub(crate) fn release(kind: Kind, mut fields: HeaderMap, mut extensions: Extensi
 fn empty_fields(fields: &mut HeaderMap) {
     let mut is_kept = fields.len() == fields.keys_len();
     for (name, value) in &mut *fields {
+        // An empty value needs no memory, and lets that of the head go.
         *value = HeaderValue::from_static("");
         is_kept &= name.as_str().len() <= LONGEST;
     }

@@ -60,6 +60,7 @@ fn without_named(fields: &HeaderMap) -> HeaderMap {
 pub(crate) fn framing(head: &HttpHead<'_>, kind: BodyKind) -> Framing {
     let classes = head.classes();
     match kind {
+        // A length of 0 that the client sent stays: some servers demand a length of each POST.
         BodyKind::Empty
             if classes.contains(FieldClass::ContentLength)
                 && !classes.contains(FieldClass::TransferEncoding) =>
@@ -165,6 +166,7 @@ impl TypedRequest<'_> {
         let copied = plan.request_copy.copied();
         let stripped;
         let mut fields = head.headers();
+        // The copy of the map is rare: `Connection` hardly ever names another field.
         if head.classes().contains(FieldClass::Connection) && takes_along(fields) {
             stripped = without_named(fields);
             fields = &stripped;

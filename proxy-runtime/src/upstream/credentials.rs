@@ -67,6 +67,7 @@ impl CredentialsTable {
         // Read without the lock, so that connections of other clusters do not wait for a disk.
         let read = Arc::new(Credentials::read(files, provider));
         let mut table = self.0.lock();
+        // Clusters that are gone have left entries without an owner.
         table.retain(|_, credentials| credentials.strong_count() > 0);
         // Another thread may have been faster.
         if let Some(known) = table.get(files).and_then(Weak::upgrade) {

@@ -96,6 +96,7 @@ impl UpstreamIo {
             return false;
         };
         let peeked = SockRef::from(stream).peek(&mut [MaybeUninit::uninit()]);
+        // Only an open socket without bytes would block. Bytes, an end and an error all forbid reuse.
         !matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
@@ -156,6 +157,7 @@ impl ByteStream for UpstreamIo {
     fn may_be_readable(&self) -> bool {
         match &self.transport {
             UpstreamTransport::Tcp(stream) => stream.may_be_readable(),
+            // TLS and HTTP/2 may hold bytes that the socket does not show.
             #[cfg(any(feature = "tls", feature = "http2", test))]
             _ => true,
         }

@@ -179,6 +179,7 @@ impl UpstreamPool {
     ) -> Result<Lease, ConnectError> {
         let pool = self.of(&wanted);
         let now = Instant::now();
+        // Most requests find a connection here, and need no timer.
         if !wanted.fresh
             && let Some(lease) = pool.ready(&wanted, now)
         {
@@ -203,6 +204,7 @@ impl UpstreamPool {
         };
         match timeout_at(latest, connection).await {
             Ok(connected) => connected,
+            // The limit of connections was the cause, and not the destination.
             Err(_) if is_queued.load(Relaxed) => Err(ConnectError::Queued),
             Err(_) => Err(ConnectError::TimedOut),
         }

@@ -126,6 +126,7 @@ impl Upstreams {
         while let Some(frame) = poll_fn(|cx| body.poll_frame(&mut connection, cx)).await {
             match frame?.into_data() {
                 Ok(data) => {
+                    // The rest is read but not kept, since trailers follow it.
                     let room = most.saturating_sub(content.len());
                     content.extend_from_slice(&data[..data.len().min(room)]);
                 }

@@ -177,6 +177,7 @@ impl TlsClient {
             .await
             .map_err(failed)?;
         let http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
+        // A server that ignores ALPN would take HTTP/2 for a malformed request.
         if protocols == Protocols::Http2 && !http2 {
             return Err(ConnectError::NoHttp2);
         }
@@ -184,6 +185,7 @@ impl TlsClient {
             transport: UpstreamTransport::Tls(Box::new(stream)),
             peer: opened.peer,
             http2,
+            // A forward proxy in between reads nothing of TLS.
             absolute: None,
             took: Took {
                 tls: Some(begun.elapsed()),
@@ -208,6 +210,7 @@ impl TlsClientInner {
         configs: &Mutex<HashMap<TlsVariant, Arc<ClientConfig>>>,
         loaded: Option<&Loaded>,
     ) -> Result<Arc<ClientConfig>, Error> {
+        // Built under the lock, so that connections at the same time share one set of sessions to resume.
         let mut configs = configs.lock();
         if let Some(config) = configs.get(&settings) {
             return Ok(Arc::clone(config));

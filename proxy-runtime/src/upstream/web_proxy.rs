@@ -42,6 +42,7 @@ pub(crate) struct AbsoluteForm {
 impl WebProxyError {
     /// Returns true if the error concerns the destination, false if only the forward proxy.
     pub(super) fn is_of_destination(&self) -> bool {
+        // With 5xx the forward proxy reports that it could not reach the destination. Other errors are its own.
         matches!(self, Self::Rejected(500..))
     }
 }

@@ -92,6 +92,7 @@ impl<U: Upload, D: Download> ExchangeState<U, D> {
     #[inline]
     pub(crate) fn count(&mut self, flight: &InFlightGuard, record: Option<&mut impl Record>) {
         let sent = self.outbound.take_uncounted();
+        // Most requests have no body, and need no update of the counters.
         if sent > 0 {
             flight.sent(sent);
         }
@@ -113,6 +114,7 @@ impl<U: Upload, D: Download> ExchangeState<U, D> {
 
 impl<U: Upload, D: Download> Default for ExchangeState<U, D> {
     fn default() -> Self {
+        // Never used: `begin` sets the progress before the state is polled.
         let deadlines = Deadlines {
             head: None,
             includes_body: false,

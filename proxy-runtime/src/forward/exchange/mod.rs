@@ -239,6 +239,7 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
                     match poll_fn(|cx| relay.poll_body(cx)).await {
                         Ok(true) => {}
                         Ok(false) => {
+                            // The client has its response, and the request counts as ended. Its upload continues.
                             relay.answered_early();
                             recorder.end_early(Instant::now());
                             poll_fn(|cx| relay.poll_rest(cx)).await;
@@ -248,6 +249,7 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
                     break None;
                 }
                 Err(failed) => {
+                    // The bytes of this attempt count for its own destination, not for the next one.
                     flow.count(&link.picked.in_flight, down.record());
                     // Boxed, since it is rarely needed.
                     let edits = filtering.edits();
@@ -308,6 +310,7 @@ impl<'a> ResolvedRoute<'a> {
             }
             return Err(broken.rejection());
         }
+        // A body that arrived with the head is not waited for, so it has no rate.
         if flow.upload.needs_more()
             && let Some(rate) = down.data_rate()
             && !down.may_upload_slowly()

@@ -228,6 +228,7 @@ impl Outbound {
         parts[0] = &self.front;
         let polled = poll_write_all(destination, cx, parts, &mut self.written);
         self.is_unsent &= self.written == 0;
+        // The first write follows the start of the progress at once, and needs no new reading of the clock.
         *has_news |= self.written != before && !was_unsent;
         ready!(polled).map_err(|_| UploadFailure::Destination {
             is_unsent: self.is_unsent,

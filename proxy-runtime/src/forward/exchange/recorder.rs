@@ -184,6 +184,7 @@ impl<'a> Recorder<'a> {
     #[cold]
     pub(crate) fn end_early(&mut self, now: Instant) {
         self.settle(None, now, None);
+        // The request is no longer active, though its upload goes on.
         self.request_metrics.active = None;
     }
 
@@ -201,6 +202,7 @@ impl<'a> Recorder<'a> {
 
     #[inline]
     fn settle(&mut self, error: Option<ForwardErrorKind>, now: Instant, elapsed: Option<Sample>) {
+        // An early end was counted already.
         if self.count.has_ended() {
             return;
         }
@@ -217,6 +219,7 @@ impl<'a> Ledger<'a> for Recorder<'a> {
     }
 
     fn moved_to(&mut self, destination: &'a Arc<DestinationState>) {
+        // The latency counts from the pick of this destination, without the time that the failed one took.
         self.count.picked_at(Instant::now());
         self.sent_to(destination);
     }

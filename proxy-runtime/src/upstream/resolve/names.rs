@@ -315,8 +315,10 @@ impl Running {
         let keep = self.names.keep;
         let mut entries = self.names.lock();
         let Some(entry) = entries.get_mut(&self.name) else {
+            // The name was forgotten meanwhile.
             return found;
         };
+        // Files that have changed since the start make the result outdated.
         entry.generation = self.generation;
         entry.hung = match took >= SLOW {
             true => entry.hung.saturating_add(1),
