@@ -61,6 +61,7 @@ impl Batch {
     ) -> Poll<io::Result<()>> {
         let whole = self.large + buffer.len();
         while self.written < whole {
+            // A part of the buffer in front of each piece, and one behind the last.
             let mut slices = [IoSlice::new(&[]); 2 * PIECES + 1];
             let count = self.slices(buffer, &mut slices);
             match ready!(io.poll_send(cx, &slices[..count]))? {

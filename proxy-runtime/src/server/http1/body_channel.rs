@@ -231,6 +231,7 @@ impl BodySender {
         let is_wanted = shared.is_wanted && !shared.is_abandoned;
         drop(shared);
         drop(outdated);
+        // A body that is not read stays with the client.
         if !is_wanted {
             return Poll::Pending;
         }

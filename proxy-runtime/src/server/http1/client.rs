@@ -207,6 +207,7 @@ impl<T: Transport> Client<T> {
         #[cfg(feature = "http2")]
         if self.waiting == ClientWait::First
             && !self.state.info.tls
+            // A cheap first look, since `POST`, `PUT` and `PATCH` begin with the same byte.
             && self.input.filled()[0] == PREFACE[0]
         {
             let filled = self.input.filled();
@@ -231,6 +232,7 @@ impl<T: Transport> Client<T> {
         let is_silent = self.input.is_empty();
         match self.waiting {
             ClientWait::First | ClientWait::Rest => {}
+            // The time limit of a head counts from its first byte, not from the end of the last request.
             ClientWait::Not | ClientWait::Served | ClientWait::Next if !is_silent => {
                 self.waiting = ClientWait::Rest;
                 self.since = Instant::now();
@@ -239,6 +241,7 @@ impl<T: Transport> Client<T> {
                 self.waiting = ClientWait::Next;
                 self.since = Instant::now();
             }
+            // The wait began at the recorded end, so the clock is not read again.
             ClientWait::Served => self.waiting = ClientWait::Next,
             ClientWait::Next => {}
         }

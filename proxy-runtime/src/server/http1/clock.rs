@@ -34,6 +34,7 @@ impl Clock {
         let age = state.worker.limits.connection_age;
         Self {
             alarm: None,
+            // Spread, so that connections opened together do not all close together.
             retires: Some(after(state.accepted, spread(age))),
             pace: DownloadPace::default(),
             check: None,

@@ -79,6 +79,7 @@ pub(super) fn read_request<B>(
         RawVersion::Http11 => Version::HTTP_11,
     };
     *made.uri_mut() = read_target(head, request).ok_or(UNREADABLE)?;
+    // `settle_claims` has marked the fields that this client must not set.
     let is_trusted = |field: &&Field| field.class() != FieldClass::Distrusted;
     let fields = table.fields().iter().filter(is_trusted);
     let read = match chosen {

@@ -155,6 +155,7 @@ where
                     note_route(client, served, route);
                 }
                 Forwarded::Served { keep } => {
+                    // Dropped here, so that its line is logged before the next request is read.
                     client.record = None;
                     if keep {
                         continue;

@@ -119,6 +119,7 @@ impl StreamReader {
                 expectation.wait();
             }
             match ready!(polled) {
+                // An empty frame has no news for the reader, and no window to return.
                 Some(Ok(data)) if data.is_empty() => {}
                 Some(Ok(data)) => {
                     self.held = data.len();

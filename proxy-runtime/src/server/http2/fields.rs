@@ -49,6 +49,7 @@ pub(crate) fn settle_head(
     if !head.headers.contains_key(CONTENT_LENGTH)
         && head.status != StatusCode::NO_CONTENT
         && let Some(length) = length
+        // A length of 0 says no more than the end of the stream.
         && (length > 0 || !is_end)
     {
         head.headers.insert(CONTENT_LENGTH, length.into());

@@ -59,6 +59,7 @@ impl FrameHeader {
             length: u32::from_be_bytes([0, a, b, c]) as usize,
             kind,
             flags,
+            // The highest bit is reserved (RFC 9113 section 4.1).
             stream: u32::from_be_bytes([d & 0x7f, e, f, g]),
         })
     }
@@ -237,6 +238,7 @@ fn block_of(head: FrameHeader, payload: &[u8]) -> Result<(&[u8], bool), Reason> 
         block = rest;
     }
     let length = block.len().checked_sub(padding);
+    // RFC 9113 section 6.2: more padding than payload.
     let length = length.ok_or(Reason::PROTOCOL_ERROR)?;
     Ok((&block[..length], is_own_parent))
 }
@@ -264,6 +266,7 @@ fn continued(stream: u32, bytes: &[u8]) -> Result<usize, FrameAction> {
             return Ok(at);
         }
     }
+    // Endless CONTINUATION frames would cost memory and time without a request.
     Err(FrameAction::End(Reason::ENHANCE_YOUR_CALM))
 }
 

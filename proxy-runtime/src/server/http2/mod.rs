@@ -128,6 +128,7 @@ where
     }
     let admission =
         validation::validate_http2(&mut head, limits, state.info.rules).and_then(|classes| {
+            // `h2` compares the length with the frames, and does not know the limit.
             if classes.contains(FieldClass::ContentLength) {
                 validation::validate_length(declared_length(&head.headers), limits)?;
             }

@@ -217,6 +217,7 @@ impl Http1Download {
                 if !matches!(written, Poll::Ready(Ok(()))) {
                     let unwritten = output.len() + self.part.bytes - self.written;
                     self.keep_unwritten(unwritten);
+                    // Here the write is pending or has failed, never complete.
                     return written.map(|_| Err(ResponseFailure::Client));
                 }
                 self.unwritten = 0;
@@ -258,6 +259,7 @@ impl Http1Download {
                 Ok(0) => {
                     return Poll::Ready(Err(ResponseFailure::Destination("it ended too early")));
                 }
+                // A stream of HTTP/2 reports a violation of its protocol like this.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     return Poll::Ready(Err(ResponseFailure::MalformedBody(
                         "its stream is malformed",
@@ -371,6 +373,7 @@ impl Http1Download {
             }
             return;
         }
+        // An empty chunk would end the body.
         if let Some(size) = NonZeroU64::new(self.part.content) {
             if self.chunks == ChunkPhase::Next {
                 output.extend_from_slice(CHUNK_END);

@@ -81,6 +81,7 @@ impl<'c> Http2Downstream<'c> {
             return None;
         }
         let head = HttpHead::with_classes(parts, *client.record.info(), classes);
+        // The service rejects a head whose lengths contradict each other.
         let body = body_kind_of(&head, client.body.is_none()).ok()?;
         Some(Self {
             client,
@@ -208,6 +209,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     async fn unless_gone<F: Future>(&mut self, _: bool, work: F) -> Option<F::Output> {
         let mut work = pin!(work);
         poll_fn(|cx| {
+            // Work first, so that a finished result is not lost to a reset.
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
                 return Poll::Ready(Some(done));
             }
@@ -279,6 +281,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 
     fn may_upload_slowly(&self) -> bool {
+        // A call may stream its messages as slowly as it likes.
         self.is_call()
     }
 
@@ -295,6 +298,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 
     fn stop_upload(&mut self, upload: &mut FramesUpload) {
+        // The client may still send, so the close of the connection must linger.
         if self.client.body.is_some() {
             self.client.record.connection.unread.store(true, Relaxed);
         }
@@ -427,6 +431,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
 
     fn cut(&mut self, download: &mut StreamDownload) {
         if let Some(begun) = &mut download.begun {
+            // The client must see that the response is incomplete.
             begun.cut(Reason::INTERNAL_ERROR);
         }
     }
