@@ -129,6 +129,7 @@ impl Drawn {
                 ClusterCondition::Down | ClusterCondition::Degraded
             )
         });
+        // Sets keep the order of the configuration, so that nodes stay in place as rates change.
         let mut drawn_clusters = BTreeSet::new();
         fill(&mut drawn_clusters, attention, CLUSTERS);
         let urgent = drawn_clusters.clone();
@@ -136,6 +137,7 @@ impl Drawn {
             |route: &usize| targets(*route).any(|cluster| urgent.contains(&cluster));
         let mut lead_there = HashMap::new();
         for &route in &busiest_routes {
+            // The busiest route of each cluster, since routes come in that order.
             for cluster in targets(route).filter(|cluster| urgent.contains(cluster)) {
                 lead_there.entry(cluster).or_insert(route);
             }
@@ -153,6 +155,7 @@ impl Drawn {
             busiest_routes.iter().copied().filter(is_shown),
             ROUTES,
         );
+        // Without any traffic, some routes are still worth drawing.
         if drawn_routes.is_empty() {
             fill(&mut drawn_routes, busiest_routes.into_iter(), ROUTES);
         }

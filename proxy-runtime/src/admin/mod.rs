@@ -154,6 +154,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
         let is_gzip = parts
             .next()
             .is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        // RFC 9110 section 12.4.2: a weight of 0 is a rejection.
         let weight = parts.find_map(|part| part.strip_prefix("q="));
         let is_rejected = weight
             .and_then(|weight| weight.parse::<f32>().ok())
@@ -342,6 +343,7 @@ impl AdminState {
             .trim_start_matches('[')
             .trim_end_matches(']')
             .to_ascii_lowercase();
+        // DNS rebinding needs a name, so addresses are safe.
         let allowed = bare.parse::<std::net::IpAddr>().is_ok()
             || bare == "localhost"
             || bare.ends_with(".localhost")

@@ -134,6 +134,7 @@ fn state(route: &RouteStatus, clusters: &HashMap<&str, ClusterCondition>) -> Clu
         let known = clusters.get(&*share.cluster);
         known.copied().unwrap_or(ClusterCondition::Down)
     });
+    // Of equal urgency, unknown is worse than healthy.
     let worst = states.min_by_key(|state| (state.urgency(), *state != ClusterCondition::Unknown));
     worst.unwrap_or(ClusterCondition::Down)
 }

@@ -95,6 +95,7 @@ impl ClusterAffinity {
             }
         };
         let destinations = match &kind {
+            // A policy of the program finds its destinations itself.
             AffinityKind::Custom(_) => Box::default(),
             kind => hashes(cluster, kind),
         };
@@ -317,6 +318,7 @@ fn hashes(cluster: &Cluster, kind: &AffinityKind) -> Box<[(Hash, DestinationInde
             (hash, index)
         })
         .collect();
+    // Equal hashes stay in the order of the configuration, of which the first counts.
     hashes.sort_unstable();
     hashes.into()
 }
@@ -333,6 +335,7 @@ fn find_header(head: &dyn RequestHead, name: &str, text: &mut KeyText) -> Result
         count += 1;
         is_set = !value.is_empty();
         text.set(value.iter().copied());
+        // A second value is enough to know that the key is ambiguous.
         count < 2
     });
     match count {

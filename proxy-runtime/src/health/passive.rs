@@ -155,6 +155,7 @@ impl FailureWindow {
         while let Some((ended, counts)) = self.records.front()
             && now.saturating_duration_since(*ended) > length
         {
+            // Subtracted, so that a request need not add all records up.
             self.total.requests -= counts.requests;
             self.total.failures -= counts.failures;
             self.records.pop_front();

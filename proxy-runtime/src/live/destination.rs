@@ -182,6 +182,7 @@ impl DestinationState {
     pub(crate) fn drain(&self, is_draining: bool) {
         let mut since = self.drains_since.lock();
         match is_draining {
+            // The first time counts: a further configuration does not restart the drain.
             true => drop(since.get_or_insert_with(Instant::now)),
             false => *since = None,
         }

@@ -72,6 +72,7 @@ impl ActiveChecks {
     pub(crate) async fn run(&mut self) {
         loop {
             let Some(ended) = self.checks.next().await else {
+                // No cluster has a check. `follow` adds one after this future was dropped.
                 return std::future::pending().await;
             };
             self.watched.remove(&ended);

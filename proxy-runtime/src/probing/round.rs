@@ -254,6 +254,7 @@ fn conclude(prober: &Prober, target: &ProbeTarget, findings: &[Finding<'_>]) {
             trace::probed(tracer, finding.state, result, finding.elapsed);
         }
         let state = finding.state.health();
+        // Counted first, since the policy gets the counts with this probe.
         let record = state.update(|record| {
             count(record, &finding.result, Arc::clone(&text));
             record.clone()

@@ -46,6 +46,7 @@ impl ClusterChanges {
     /// Cancel-safe. It waits forever if nothing changes any more.
     pub async fn next(&mut self) -> Vec<ClusterChange> {
         loop {
+            // Before the load, so that a configuration published in between wakes the next call.
             self.generations.borrow_and_update();
             let now = Arc::clone(self.shared.load().snapshot());
             let changes = between(&self.seen, &now);

@@ -336,6 +336,7 @@ fn unresolved_name(generation: &Generation, unresolved: &Unresolved) -> Option<P
         let destinations = cluster.destinations().iter();
         destinations.map(move |destination| (cluster, destination))
     });
+    // One destination stands for all that have the name.
     let (cluster, destination) =
         all.find(|(_, it)| it.address().host().eq_ignore_ascii_case(name))?;
     let clusters = pointer_to("/Clusters", cluster.id().as_str());

@@ -118,6 +118,7 @@ impl CompiledTransforms {
                 .iter()
                 .filter_map(written_name)
                 .collect(),
+            // A computed value may be missing, and then leaves the client's line as it is.
             request_removed: removed_by(&request).filter(|_| computed.is_empty()),
             request: request.into(),
             computed: computed.into(),
@@ -221,6 +222,7 @@ impl CompiledTransforms {
             true => self.imitations(names),
             false => Vec::new(),
         };
+        // A filter may have written such a name, too.
         if let Some(edits) = edits {
             let written = edits.written().map(|(name, _)| name.as_bytes());
             imitations.extend(self.imitations(written));
@@ -234,6 +236,7 @@ impl CompiledTransforms {
         }
         let edited = edits.into_iter().flat_map(HeaderMutations::operations);
         let imitated = imitations.iter().map(FieldOperation::Remove);
+        // Changes of filters come first, so that the route has the last word.
         let before = request.cookie.into_iter().chain(edited).chain(imitated);
         with_slice(before.chain(route), write);
     }
@@ -288,6 +291,7 @@ fn request_operation(
             *host = HostHeaderRule::Fixed(value.clone());
             return None;
         }
+        // No request goes without a `Host`: the destination's takes the place of a removed one.
         RequestTransform::Remove(name) | RequestTransform::ClientCert(name) if name == HOST => {
             *host = HostHeaderRule::Restored;
             return None;
