@@ -47,6 +47,7 @@ impl ClientCertificate {
     pub fn kept<T: Send + Sync + 'static>(&self, read: impl Fn(&[u8]) -> T) -> Arc<T> {
         let make = || -> Arc<dyn Any + Send + Sync> { Arc::new(read(self.der())) };
         let kept = Arc::clone(self.0.kept.get_or_init(make));
+        // If another type was kept first, this one is read again each time.
         kept.downcast()
             .unwrap_or_else(|_| Arc::new(read(self.der())))
     }

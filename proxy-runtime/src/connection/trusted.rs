@@ -52,6 +52,7 @@ impl TrustedProxies {
         let place = LISTS
             .iter()
             .position(|known| known.get().is_none_or(|known| *known == list))?;
+        // Nothing is set if the list is known already.
         let _ = LISTS[place].set(list);
         let number = u8::try_from(place + 1).ok()?;
         NonZeroU8::new(number).map(Self)

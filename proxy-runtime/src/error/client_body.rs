@@ -12,6 +12,7 @@ use super::{ForwardError, ForwardErrorKind, TOO_LARGE};
 /// of the embedding program.
 pub(crate) fn status_of(error: &(dyn StdError + 'static)) -> StatusCode {
     let mut cause = Some(error);
+    // A layer may have wrapped the error.
     while let Some(error) = cause {
         if let Some(status) = rejection_of(error) {
             return status;

@@ -86,6 +86,7 @@ impl ErrorForm {
         detail: Option<&str>,
         fields: &mut HeaderMap,
     ) -> Bytes {
+        // A redirect is followed and not shown, so its body needs no form.
         let is_error = status.is_client_error() || status.is_server_error();
         let form = if is_error { self } else { Self::Text };
         let (kind, body) = match form {
@@ -199,6 +200,7 @@ fn html(status: StatusCode, detail: Option<&str>) -> String {
     );
     if let Some(detail) = detail {
         text.push_str("<p>");
+        // Only the detail may have characters of HTML: the rest is the proxy's own.
         for c in detail.chars() {
             match c {
                 '<' => text.push_str("&lt;"),

@@ -230,6 +230,7 @@ pub(crate) const MOST_SHARED: usize = 1024;
 pub(crate) fn take_apart(headers: &mut HeaderMap) {
     for value in headers.values_mut() {
         if let Ok(mut own) = HeaderValue::from_bytes(value.as_bytes()) {
+            // Such values must not enter the table of HPACK (RFC 7541 section 7.1.3).
             own.set_sensitive(value.is_sensitive());
             *value = own;
         }

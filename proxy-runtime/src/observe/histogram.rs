@@ -199,6 +199,7 @@ impl HistogramCounts {
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
             buckets: std::array::from_fn(|i| self.buckets[i].saturating_sub(earlier.buckets[i])),
+            // The sum may have wrapped around in between.
             sum: self.sum.wrapping_sub(earlier.sum),
         }
     }

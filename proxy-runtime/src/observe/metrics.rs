@@ -184,6 +184,7 @@ impl DestinationMetrics {
     /// Number of requests in flight over all workers.
     pub(crate) fn in_flight(&self) -> u32 {
         let parts = self.exchanges.iter();
+        // No part is negative: a request ends in the part that it began in.
         parts
             .map(|part| part.in_flight.load(Ordering::Relaxed))
             .fold(0, u32::saturating_add)
@@ -192,6 +193,7 @@ impl DestinationMetrics {
     /// Number of requests in flight of the calling worker.
     #[inline]
     pub(crate) fn in_flight_here(&self) -> u32 {
+        // A part is not created for a read, so that idle destinations stay small.
         let here = self.exchanges.get();
         here.map_or(0, |here| here.in_flight.load(Ordering::Relaxed))
     }
