@@ -316,6 +316,7 @@ impl ProxyBuilder {
         let current = snapshots
             .as_mut()
             .map(|snapshots| Arc::clone(&snapshots.borrow_and_update()));
+        // The value of a channel takes precedence over the one that was set.
         let first = match current.or(snapshot) {
             Some(first) => first,
             None => Arc::new(Snapshot::empty()),

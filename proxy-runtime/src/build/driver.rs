@@ -108,6 +108,7 @@ async fn check(shared: &Arc<Shared>, probe: Arc<dyn Probe>) {
     let mut generations = shared.generations();
     let mut checks = ActiveChecks::new(Arc::clone(shared), probe);
     loop {
+        // Before `follow`, so that a generation published in between wakes this loop.
         generations.borrow_and_update();
         checks.follow();
         tokio::select! {

@@ -147,6 +147,7 @@ fn parse_header(header: &str) -> Result<&str, String> {
     if !line.contains(':') {
         return Err(format!("`{shown}` is not a header; write `Name: value`"));
     }
+    // A line end would add a header, or end the head.
     if line.contains(|c: char| c.is_ascii_control() && c != '\t') {
         return Err(format!(
             "`{shown}` has characters that a header cannot have"

@@ -117,6 +117,7 @@ impl Reply {
             body = form.write(status, Some(detail), &mut headers);
         }
         headers::strip_hop_by_hop(&mut headers);
+        // The length is written from the body that is sent.
         headers.remove(CONTENT_LENGTH);
         let is_bodiless = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let body = if is_bodiless { Bytes::new() } else { body };

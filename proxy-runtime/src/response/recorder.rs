@@ -227,6 +227,7 @@ impl ExchangeRecorder {
             first_byte: None,
             read_timeout: None,
         };
+        // The information of a request with layers is that of its last attempt.
         if let Layers::Attempt { of, .. } = &self.request_metrics.layers {
             of.note(info.clone());
         }
@@ -235,6 +236,7 @@ impl ExchangeRecorder {
 
     /// The response, or the tunnel, has ended.
     pub(crate) fn settle(&mut self, error: Option<ForwardErrorKind>) {
+        // Dropping calls this again.
         if self.count.has_ended() {
             return;
         }

@@ -95,6 +95,7 @@ impl ResponseSlot {
 
     /// Records the end of the response, after the data in the slot.
     pub(crate) fn end(&self, end: Result<(), ForwardErrorKind>) {
+        // The first end counts; later ones follow from it.
         self.0.lock().end.get_or_insert(end);
     }
 

@@ -135,6 +135,7 @@ impl WorkerShared {
     /// Marks the connection of `watch` as evictable if connections are scarce. Returns true if they
     /// are.
     pub(crate) fn offer(&self, watch: &ModeWatch, remote: Option<SocketAddr>) -> bool {
+        // An offer takes a lock, so none is made before half of the share is in use.
         let is_crowded = self.active() * 2 >= self.share;
         if is_crowded {
             watch.offer(Source::of(remote));

@@ -120,6 +120,7 @@ where
     H: Handler,
 {
     let service = Rc::new(Served::new(handler));
+    // An idle worker would keep a replaced configuration alive.
     if service.handler.engine().is_some() {
         let service = Rc::clone(&service);
         tokio::task::spawn_local(async move {
@@ -177,6 +178,7 @@ async fn unless_cut(drained: impl Future<Output = ()>, commands: &mut watch::Rec
             Command::Serve => return,
         };
         tokio::select! {
+            // A worker that has drained reports that, even at the deadline.
             biased;
             () = &mut drained => return,
             changed = commands.changed() => {

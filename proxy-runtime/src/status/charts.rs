@@ -28,6 +28,7 @@ pub(crate) async fn chart(shared: &Shared) {
     for (route, state) in routes.zip(generation.routes()) {
         let metrics = state.metrics();
         let requests = metrics.requests();
+        // An idle route needs no look at its series.
         let totals = match requests {
             0 => Totals::default(),
             _ => of_route(route, metrics),
@@ -171,6 +172,7 @@ fn of_cluster(metrics: &ClusterMetrics) -> Totals {
     let mut totals = Totals::default();
     add_series(&metrics.requests, None, &mut totals);
     for (kind, count) in metrics.errors.iter() {
+        // A client that disconnects says nothing about the cluster.
         if kind.side() == Side::Client {
             continue;
         }
@@ -179,6 +181,7 @@ fn of_cluster(metrics: &ClusterMetrics) -> Totals {
             totals.requests += count;
         }
     }
+    // A response with an error status whose body fails as well was counted twice.
     totals.failures = totals.failures.min(totals.requests);
     totals
 }

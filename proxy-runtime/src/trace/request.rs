@@ -214,6 +214,7 @@ impl RequestTrace {
     #[cold]
     pub(crate) fn answered(&mut self, status: StatusCode) {
         if let Some(attempt) = &mut self.attempt {
+            // By OpenTelemetry's conventions 4xx are errors for a client, and none for a server.
             attempt.answered(status, 400);
         }
         self.told(status);
@@ -328,6 +329,7 @@ impl OpenSpan {
             span.set("network.protocol.version", labels.protocol());
         }
         if let Some(client) = client {
+            // A client over IPv4 has a mapped address on a socket for IPv6.
             span.set("client.address", client.ip().to_canonical().to_string());
             span.set("client.port", i64::from(client.port()));
         }
@@ -360,6 +362,7 @@ impl OpenSpan {
         self.is_error = status >= errors;
         match self.is_error {
             true => self.set("error.type", status.to_string()),
+            // An earlier status may have been an error.
             false => self.attributes.retain(|(name, _)| *name != "error.type"),
         }
     }
@@ -367,6 +370,7 @@ impl OpenSpan {
     fn failed(&mut self, kind: ForwardErrorKind) {
         self.set("error.type", kind.as_str());
         self.set("proxy.cause", kind.cause().as_str());
+        // A client that disconnects is no error of the proxy.
         self.is_error = kind.side() != Side::Client;
     }
 }

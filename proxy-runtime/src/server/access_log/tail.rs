@@ -109,6 +109,7 @@ impl AccessLogSink for RequestTail {
             true => &self.failed,
             false => &self.served,
         };
+        // Before the line is written, so that requests that are left out cost little.
         if !allowed.takes(second, self.per_second) {
             self.left_out.fetch_add(1, Relaxed);
             return;

@@ -375,6 +375,7 @@ enum Linger {
 
 impl<T: Transport> Drop for ConnectionIo<T> {
     fn drop(&mut self) {
+        // A plain close would make a truncated response look complete.
         if self.state.abort.load(Relaxed) || self.state.is_shed() || self.state.worker.is_cutting()
         {
             self.transport.reset_on_drop();

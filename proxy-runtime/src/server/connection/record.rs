@@ -164,6 +164,7 @@ impl Record for RequestRecord {
 
     fn completed_early(&mut self) {
         self.outcome = Outcome::Complete;
+        // The client has its response, so the line does not wait for the rest of the upload.
         self.log();
     }
 
@@ -196,6 +197,7 @@ impl Record for RequestRecord {
         let limits = &self.connection.worker.limits;
         let is_ours = match status {
             StatusCode::REQUEST_TIMEOUT => self.has_slow_upload,
+            // A limit of the route is no rejection by the server.
             TOO_LARGE => limits.body_bytes == Some(allowed),
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => true,
             _ => false,

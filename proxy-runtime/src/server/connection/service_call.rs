@@ -99,6 +99,7 @@ impl<H: Handler> ServiceCall<H> {
         mut record: RequestRecord,
     ) -> Self {
         if let Some(request) = request {
+            // The meter outlives the body, which the service takes.
             record.meter = request.body().meter().cloned();
             put_in_place(request.extensions_mut(), *record.info());
         }
@@ -256,13 +257,16 @@ fn pass_on<B: Body<Data = Bytes>>(
         return reject(FAILED, record, place);
     }
     if is_switch {
+        // The line of the log follows when the tunnel ends.
         record.hand_to_tunnel();
     } else {
+        // A 101 keeps its own `Connection: upgrade`.
         announce_close(response.headers_mut(), &record.connection);
     }
     let status = response.status();
     let length = content_length(response.headers(), response.body());
     let expected = Expected {
+        // RFC 9110 section 6.4.1.
         is_bodiless: rules.is_head
             || status.is_informational()
             || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED),
@@ -310,6 +314,7 @@ fn reject<B: Body<Data = Bytes>>(
         CONTENT_TYPE,
         HeaderValue::from_static("text/plain; charset=utf-8"),
     );
+    // RFC 9110 section 15.5.6 requires the field.
     if rejection.status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(ALLOW, HeaderValue::from_static(validation::ALLOWED_METHODS));
     }

@@ -63,6 +63,7 @@ pub(super) async fn serve<H: Handler>(
     let mut expectation = expectation(&head.headers);
     let call = match admission {
         Ok(()) if head.method == Method::CONNECT => {
+            // The data of a tunnel follow the response, so the request has no body.
             tunnel = body.map(|body| (body, offer(&mut head)));
             let request = Request::from_parts(head, RequestBody::empty());
             ServiceCall::of(handler, (&mut Some(request), found), rules, record)
@@ -105,6 +106,7 @@ pub(super) async fn serve<H: Handler>(
             let _ = respond.send_informational(continues());
         }
         match has_body {
+            // The reset was polled above.
             true => Poll::Pending,
             false => respond.poll_reset(cx).map(|_| None),
         }
@@ -113,6 +115,7 @@ pub(super) async fn serve<H: Handler>(
         return Ending::Reset;
     };
     let ending = match tunnel {
+        // Any 2xx accepts the tunnel (RFC 9110 section 9.3.6).
         Some((receive, switch)) if head.status.is_success() => {
             let ends = (respond, receive, switch);
             begin_tunnel(head, ends, &connection, body.take_draft());
@@ -181,6 +184,7 @@ fn begin_tunnel(
             switch.complete_stream(Box::new(tunnel));
         }
         Err(_) => {
+            // The client is gone, so no end of a tunnel writes the line.
             if let (Some(draft), Some(log)) = (draft, &connection.worker.access_log) {
                 draft.finish_tunnel(log.as_ref(), None);
             }
@@ -306,6 +310,7 @@ where
         Poll::Ready(Some(Ok(frame))) => Poll::Ready(NextPart::Frame(frame)),
         Poll::Ready(Some(Err(_))) => Poll::Ready(NextPart::Failed),
         Poll::Ready(None) => Poll::Ready(NextPart::End),
+        // While the body has nothing, only the stream shows that the client has left.
         Poll::Pending => stream.poll_reset(cx).map(|_| NextPart::Disconnected),
     }
 }

@@ -64,6 +64,7 @@ impl Holding {
     /// Sets the task to wake when the connection must end.
     pub(crate) fn watch(&self, waker: &Waker) {
         let mut watching = self.waker.lock();
+        // The same task polls again and again; its waker is cloned once.
         if watching
             .as_ref()
             .is_none_or(|known| !known.will_wake(waker))
@@ -75,6 +76,7 @@ impl Holding {
     /// Marks the connection to end. Returns the bytes that it holds.
     pub(super) fn tell(&self) -> u64 {
         let bytes = self.bytes();
+        // The same number is subtracted when the connection has ended.
         self.told.store(bytes, Relaxed);
         self.is_shed.store(true, Relaxed);
         bytes

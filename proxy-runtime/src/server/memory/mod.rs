@@ -127,6 +127,7 @@ impl Memory {
     ) {
         holding.change(before, after);
         holding.moved(self.turn.fetch_add(1, Relaxed));
+        // Only an increase can exceed the budget.
         if after < before {
             metrics.held.fetch_sub(before - after, Relaxed);
             self.tighten(metrics);
@@ -223,6 +224,7 @@ fn is_greedy(holders: &[Arc<Holding>], source: Source) -> bool {
             own += holding.bytes();
         }
     }
+    // Multiplied instead of divided, so that nothing is rounded.
     own * sources.len() as u64 >= all
 }
 

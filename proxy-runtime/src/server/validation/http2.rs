@@ -189,6 +189,7 @@ fn check_scheme(scheme: &str) -> Result<(), RequestRejection> {
 }
 
 fn settle_path(request: &mut Parts, rules: ListenerRules) -> Result<(), RequestRejection> {
+    // A plain path has one reading; only strict rules ask for more.
     if is_plain_path(request.uri.path().as_bytes()) && !rules.strict_paths {
         return Ok(());
     }

@@ -55,6 +55,7 @@ fn settle_by_list(
         return None;
     }
     let lines = |class: FieldClass| {
+        // From the nearest proxy, which wrote the last line, to the client.
         let fields = table.fields().iter().rev();
         let fields = fields.filter(move |field| field.class() == class);
         fields.map(|field| field.value().get(buffer))
