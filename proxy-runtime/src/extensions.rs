@@ -108,6 +108,7 @@ impl Extensions {
         if names_none && self.hooks.is_empty() && route.layers().is_empty() && policies.is_none() {
             return Ok(None);
         }
+        // Without layers the policies are asked directly.
         let inside = policies.as_ref().filter(|_| !route.layers().is_empty());
         let around = inside.map(|policies| {
             let (policies, route) = (Arc::clone(policies), Arc::new(route.clone()));

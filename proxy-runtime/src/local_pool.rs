@@ -50,6 +50,7 @@ pub(crate) trait Recycle<T> {
 impl<T, const MOST: usize> Recycle<T> for LocalKey<LocalPool<T, MOST>> {
     #[inline]
     fn acquire(&'static self) -> Option<T> {
+        // A thread that ends has no pool.
         self.try_with(LocalPool::take).ok().flatten()
     }
 

@@ -52,6 +52,7 @@ impl<T> PooledFuture<T> {
         F: Future<Output = T> + Send + 'static,
     {
         let spare = SPARE.try_with(|spare| spare_of::<F>(&spare.borrow())?.take());
+        // `make` is called after the borrow, since it may need a block itself.
         let place = match spare.ok().flatten() {
             Some(mut place) => {
                 place.as_mut().project().future.set(Some(make()));

@@ -334,6 +334,7 @@ pub(crate) fn has_underscore(name: &[u8]) -> bool {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
     let has = |word: &[u8; 8]| {
+        // `_` becomes a zero byte, which borrows at the subtraction.
         let others = u64::from_ne_bytes(*word) ^ (ONES * b'_' as u64);
         others.wrapping_sub(ONES) & !others & HIGHEST != 0
     };

@@ -379,6 +379,7 @@ fn settle_noteworthy(
         && version == Version::Http11
     {
         let is_websocket = has_element(window, table, FieldClass::Upgrade, b"websocket");
+        // Some programs take the body for the first bytes of the tunnel.
         if is_websocket && !request.framing.is_empty() {
             return Err(Rejection::UpgradeWithBody);
         }
