@@ -18,7 +18,7 @@
 //! | `/api/v1/problems` | all problems of the configuration |
 //! | `/api/v1/changes` | the last configurations with their changes |
 //! | `/api/v1/requests?after=` | the latest requests, if the program keeps some |
-//! | `/api/v1/explain?method=&url=&header=&listener=&remote=` or `?request=` | the route, cluster and changes that a request would get |
+//! | `/api/v1/explain?method=&url=&header=&listener=&remote=` or `?request=` | the decisions for a request |
 //!
 //! Responses are JSON with names in `snake_case`. Ages and durations are in seconds unless a name
 //! says otherwise. Fields may be added to `v1`; none is removed or changes its meaning.

@@ -225,8 +225,8 @@ impl ProxyBuilder {
         self
     }
 
-    /// Gives the proxy's own errors, and those of [policies](crate::policy), the form that a client prefers by its `Accept`:
-    /// `application/problem+json` (RFC 9457), `text/html` or `text/plain`. Default: false, always plain text.
+    /// Gives the proxy's own errors, and those of [policies](crate::policy), the form that a client prefers by its
+    /// `Accept`: `application/problem+json` (RFC 9457), `text/html` or `text/plain`. Default: false, always plain text.
     pub fn negotiate_errors(mut self, enabled: bool) -> Self {
         self.settings.negotiates_errors = enabled;
         self

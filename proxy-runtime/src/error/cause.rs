@@ -192,8 +192,8 @@ impl Cause {
         }
     }
 
-    /// The cause of a reply that a policy, filter or layer made in place of a destination, who may have `said` it; `None`
-    /// if it is no error.
+    /// The cause of a reply that a policy, filter or layer made in place of a destination: the one that it has `said`,
+    /// if any. `None` if the reply is no error.
     pub(crate) fn of_reply(status: StatusCode, said: Option<Self>) -> Option<Self> {
         match status {
             _ if said.is_some() && (status.is_client_error() || status.is_server_error()) => said,

@@ -264,8 +264,8 @@ fn unspoken(reason: &'static str) -> ForwardError {
 }
 
 /// Returns the error of a request without a connection. Other destinations may have one, unless it took
-/// too long to find out. So they may where too many requests wait already: each destination has its own
-/// limit, and it cost nothing to find out, so that nobody asks more of a cluster than it has.
+/// too long to find out. They may also if too many requests wait already: each destination has its own
+/// limit, and trying it costs nothing, so a cluster never gets more than it allows.
 fn no_connection(error: ConnectError) -> ForwardError {
     let (kind, status) = match &error {
         ConnectError::TimedOut | ConnectError::Queued => (

@@ -47,7 +47,7 @@ pub(crate) struct Count {
     picked: Instant,
     /// The time that the request has waited for a connection.
     waited: ShortTime,
-    /// With what the client is told, as far as that is known.
+    /// The labels of the response that the client gets, as far as they are known.
     labels: Labels,
     /// A destination has begun its response.
     is_answered: bool,

@@ -80,8 +80,9 @@ impl Reply {
         self
     }
 
-    /// Sets a sentence for people, in place of a body and its `Content-Type`. It has the form of the proxy's own errors: plain
-    /// text, or what the client prefers if [errors are negotiated](crate::ProxyBuilder::negotiate_errors).
+    /// Sets a sentence for people, in place of a body and its `Content-Type`. Its form is that of the proxy's own
+    /// errors: plain text, or the client's preference if
+    /// [errors are negotiated](crate::ProxyBuilder::negotiate_errors).
     pub fn with_detail(mut self, detail: &'static str) -> Self {
         self.detail = Some(detail);
         self

@@ -37,8 +37,8 @@ struct Preference {
 impl ErrorForm {
     const ALL: [Self; 3] = [Self::Text, Self::Problem, Self::Html];
 
-    /// The form that the lines of an `Accept` prefer (RFC 9110 section 12.5.1): by quality, then by how exactly it is named,
-    /// then by which is named first. [`Text`](Self::Text) if nothing is preferred or none is accepted.
+    /// The form that the lines of an `Accept` prefer (RFC 9110 section 12.5.1): by quality, then by specificity, then
+    /// by order. [`Text`](Self::Text) if nothing is preferred or none is accepted.
     pub(crate) fn of<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut best: [Option<Preference>; 3] = [None; 3];
         let mut bytes = 0;
@@ -108,7 +108,7 @@ impl ErrorForm {
         body.into()
     }
 
-    /// Returns true if a media type in lower case, without its parameters, is of this form. With the specificity of `range`.
+    /// Returns the specificity of `range`, in lower case without its parameters, if it covers this form.
     fn meets(self, range: &[u8]) -> Option<u8> {
         let (whole, partly): (&[&[u8]], &[u8]) = match self {
             Self::Text => (&[b"text/plain"], b"text/*"),

@@ -62,7 +62,7 @@ pub(crate) struct DestinationState {
     health: HealthState,
     drains_since: Mutex<Option<Instant>>,
     metrics: DestinationMetrics,
-    /// Those of the cluster.
+    /// The durations of the whole cluster.
     connect_times: Arc<ConnectTimes>,
     traffic: Traffic,
 }

@@ -160,7 +160,7 @@ impl Default for HistogramCounts {
 }
 
 impl HistogramCounts {
-    /// So many durations of nothing.
+    /// Creates counts of `count` durations of zero.
     #[cfg(feature = "metrics")]
     pub(crate) fn zeros(count: u64) -> Self {
         let mut zeros = Self::default();

@@ -58,8 +58,8 @@ impl Connector {
         self.resolver.names()
     }
 
-    /// Opens a connection to a destination of `cluster` for one of `protocols`, announced for a client if the cluster wants
-    /// that. Has no timeout.
+    /// Opens a connection to a destination of `cluster` for one of `protocols`, announced for a client if the cluster
+    /// wants that. Has no timeout.
     ///
     /// Cancel-safe: if dropped, it closes the connection.
     pub(super) async fn open(

@@ -23,8 +23,8 @@ use crate::observe::GaugeGuard;
 use crate::stream::ByteStream;
 
 pin_project! {
-    /// The socket of a connection. It counts as an open connection of its destination for as long as it lives, whoever
-    /// holds it: the pool, a request, or the two ends of a tunnel.
+    /// The socket of a connection. It counts as an open connection of its destination for as long as it lives: in the
+    /// pool, with a request, or with the two ends of a tunnel.
     #[derive(Debug)]
     pub(crate) struct UpstreamIo {
         #[pin]

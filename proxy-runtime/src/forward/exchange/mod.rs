@@ -59,7 +59,7 @@
 //!
 //! Clients of HTTP/1.1 and HTTP/2 get them. The caller of a tower service does not, and so neither does the client of
 //! a route with layers: RFC 9110 section 15.2 asks proxies to forward them, but an `http::Response` is the final one,
-//! and has no place for others. The same section lets user agents ignore them, so that nobody may depend on them.
+//! and has no place for others. The same section lets user agents ignore them, so that no program may depend on them.
 //!
 //! # Rules and their tests
 //!

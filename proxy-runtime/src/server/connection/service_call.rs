@@ -295,8 +295,8 @@ fn body_rejection(meter: Option<&Arc<BodyMeter>>, status: StatusCode) -> Option<
     is_failure.then_some(rejection)
 }
 
-/// A response of our own: a fixed text, and the end of the connection on HTTP/1, since whoever sent such a request
-/// may mean something else by what follows it.
+/// A local reply: a fixed text, and the end of the connection on HTTP/1, since the sender of such a request may mean
+/// something else by the bytes that follow it.
 #[cold]
 fn reject<B: Body<Data = Bytes>>(
     rejection: RequestRejection,

@@ -268,7 +268,7 @@ impl Http2Io {
         let Step::Sent(response, turn) = &mut self.step else {
             return match &self.step {
                 Step::Failed => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
-                // Whoever sends the request waits for the stream.
+                // The sender of the request waits for the stream.
                 _ => Poll::Pending,
             };
         };

@@ -12,7 +12,7 @@ use crate::ProxyService;
 #[cfg(feature = "http2")]
 use crate::server::http2::peer::Peer;
 
-/// What a destination says before it has all of the request, and what it says then.
+/// The parts of a response that a destination sends before and after it has all of the request.
 const ANSWERS: [(&str, &str); 5] = [
     ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", ""),
     ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", "ok"),
@@ -24,7 +24,7 @@ const ANSWERS: [(&str, &str); 5] = [
     ("H", "TTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
 ];
 
-/// What comes in its time: interim responses may come before.
+/// Responses after the whole request: only interim ones come before its end.
 const LATE: [(&str, &str); 2] = [
     ("", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
     (
@@ -61,7 +61,7 @@ async fn settle() {
     }
 }
 
-/// Whether the proxy has closed its connection.
+/// Returns true if the proxy has closed its connection.
 async fn is_closed(destination: &mut DuplexStream) -> bool {
     settle().await;
     let mut byte = [0];
