@@ -245,6 +245,7 @@ impl ClusterState {
             return false;
         };
         let state = self.destination(index);
+        // The usual case, for which the list is at hand.
         if self.list(cluster).has(index) {
             return true;
         }
@@ -253,6 +254,7 @@ impl ClusterState {
         }
         let time = cluster.affinity().and_then(|affinity| affinity.drain());
         let is_over = |since: Instant| time.is_some_and(|time| since.elapsed() >= time);
+        // Without a weight it drains, for as long as the configuration says.
         destination.weight() > 0 || !state.drains_since().is_some_and(is_over)
     }
 

@@ -183,6 +183,7 @@ impl Extensions {
                     .keys()
                     .any(|written| written.eq_ignore_ascii_case(key))
             };
+            // The configuration may have been compiled with the options of another builder.
             let Some((key, make)) = self.transforms.iter().find(|(key, _)| is_its(key)) else {
                 let message = "this proxy has no transform for this entry";
                 let suggestion = "register it with `ProxyBuilder::transform`";

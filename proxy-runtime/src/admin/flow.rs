@@ -94,6 +94,7 @@ pub(super) fn of(
         .map(|&index| route_node(admin, &routes[index]))
         .collect();
     flow.hidden.clusters = clusters.len() - drawn.clusters.len();
+    // Space that one cluster leaves is for the next ones.
     let mut room = DESTINATIONS;
     for &index in &drawn.clusters {
         room -= add_cluster(&mut flow, &clusters[index], room);
@@ -217,6 +218,7 @@ fn targets(route: &RouteStatus, total: f64) -> Vec<FlowTarget> {
     let mut targets: Vec<FlowTarget> = Vec::new();
     let mut positions: HashMap<ClusterId, usize> = HashMap::new();
     for target in &route.clusters {
+        // A cluster with several partitions is one node.
         let position = *positions
             .entry(target.cluster.as_str().into())
             .or_insert(targets.len());

@@ -132,6 +132,7 @@ impl ClusterAffinity {
         let Ok(Some(named)) = self.named(cluster, head) else {
             return false;
         };
+        // A key that names no cluster belongs to the one that has its destination.
         named
             .is_here
             .unwrap_or_else(|| self.find(&named.destination).is_some())
@@ -217,6 +218,7 @@ impl ClusterAffinity {
             AffinityKind::Sealed { keys, purpose, .. } => {
                 let opened = text.get().and_then(|text| keys.load().open(text, purpose));
                 let content = opened.ok_or(RequestKey::Unreadable)?;
+                // The content begins with the hash of the cluster.
                 let (here, there) = content.split_at(SHORT);
                 Named {
                     is_here: Some(here == self.cluster),
@@ -258,6 +260,7 @@ impl ClusterAffinity {
     /// The cluster and the destination that a hash names.
     fn hashed(&self, text: &KeyText, length: usize, is_upper: bool) -> Option<Named> {
         let text = text.get()?;
+        // A key may name the cluster as well, in front of the destination.
         let separator = text.iter().position(|byte| *byte == SEPARATOR);
         let (is_here, destination) = match separator {
             None => (None, text),

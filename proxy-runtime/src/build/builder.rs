@@ -284,6 +284,7 @@ impl ProxyBuilder {
         let mut options = CompileOptions::default();
         for (key, make) in registered.extensions.transforms() {
             let make = Arc::clone(make);
+            // Only checked here: the filters are made when the configuration is published.
             let check = move |entry: &TransformConfig| make_filter(&*make, entry).map(drop);
             options = options.with_transform(Arc::clone(key), check);
         }

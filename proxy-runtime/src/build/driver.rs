@@ -72,6 +72,7 @@ async fn drive(
     snapshots: Option<watch::Receiver<Arc<Snapshot>>>,
     probe: Arc<dyn Probe>,
 ) {
+    // One task for all, so that dropping the driver ends all of them.
     tokio::join!(
         follow(shared, snapshots),
         check(shared, probe),

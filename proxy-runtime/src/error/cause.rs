@@ -186,6 +186,7 @@ impl Cause {
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE | StatusCode::URI_TOO_LONG => {
                 Self::FieldsTooLarge
             }
+            // The service failed or panicked.
             StatusCode::INTERNAL_SERVER_ERROR => Self::ExtensionFailed,
             StatusCode::SERVICE_UNAVAILABLE => Self::Overloaded,
             _ => Self::MalformedRequest,
@@ -237,6 +238,7 @@ impl Cause {
 pub(crate) fn is_of_machine(error: &io::Error) -> bool {
     // ENFILE and EMFILE.
     const FILES: [i32; 2] = [23, 24];
+    // Without a free port an address is not available.
     let kinds = [io::ErrorKind::AddrNotAvailable, io::ErrorKind::OutOfMemory];
     kinds.contains(&error.kind())
         || error

@@ -31,6 +31,7 @@ fn rejection_of(error: &(dyn StdError + 'static)) -> Option<StatusCode> {
         return Some(TOO_LARGE);
     }
     let error = error.downcast_ref::<ForwardError>()?;
+    // A layer may limit the body by itself, with this status.
     let is_of_body =
         error.kind() == ForwardErrorKind::RequestBodyClient || error.status() == TOO_LARGE;
     is_of_body.then(|| error.status())

@@ -137,6 +137,7 @@ impl<'a> ConnectContext<'a> {
         attempts: &mut Attempts,
         ledger: &mut impl Ledger<'a>,
     ) -> Result<Picked, ForwardError> {
+        // A destination may have processed what was sent.
         if !error.is_unsent()
             || Failed::UNCONNECTED.verdict(attempts, self.left()) == RetryDecision::GiveUp
         {

@@ -68,6 +68,7 @@ impl ShortTime {
     fn of(time: Duration) -> Self {
         let short = u16::try_from(time.as_micros() / 2).unwrap_or(u16::MAX);
         if short < Self::MILLIS {
+            // 0 stands for a request that has not waited.
             return Self(short.max(1));
         }
         let millis = u16::try_from(time.as_millis()).unwrap_or(u16::MAX);

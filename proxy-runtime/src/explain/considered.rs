@@ -118,6 +118,7 @@ fn miss(route: &Route, mismatch: &Mismatch, head: &dyn RequestHead) -> Miss {
         Mismatch::Header(name) | Mismatch::Query(name) => &**name,
         Mismatch::Host | Mismatch::Path | Mismatch::Method => "",
     };
+    // The wanted value of a secret is a secret as well.
     let wanted = match sounds_secret(name) {
         true => REDACTED.to_owned(),
         false => route.matcher().wanted(mismatch, head),

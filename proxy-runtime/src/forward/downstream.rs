@@ -374,6 +374,7 @@ impl Downstream for ServiceDownstream {
         input: &mut ReadBuffer,
         _: &CompiledTransforms,
     ) -> Result<(), ResponseFailure> {
+        // An `http::Response` has no place for interim ones.
         input.consume(response.head_length());
         Ok(())
     }

@@ -108,6 +108,7 @@ impl Handshake {
         is_stream: bool,
     ) -> Result<(), ForwardError> {
         match &self.challenge {
+            // Over HTTP/2 the status is the agreement.
             _ if is_stream => Ok(()),
             Some(challenge) => challenge.check(headers),
             None => {

@@ -230,6 +230,7 @@ pub(crate) fn rest_of_route() -> RouteService {
 fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
     let (mut parts, body) = request.into_parts();
     let context = parts.extensions.get_mut::<RouteContext>();
+    // A layer that makes a new request may forget the extensions.
     let Some(context) = context.and_then(RouteContext::take) else {
         debug!(target: targets::REQUEST, "a layer has lost the request's extensions");
         let answer = || async {

@@ -44,6 +44,7 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
+    // Decided before the request is consumed.
     let tells_cause = service.shared().cause_header().is_some_and(|header| {
         let connection = request.extensions().get::<ConnectionInfo>();
         connection.is_some_and(|connection| header.is_for(*connection))
@@ -218,6 +219,7 @@ impl<'a> Routed<'a> {
         mut recorder: OpenRecorder,
     ) -> Response<ProxyBody> {
         let Rejected { cluster, error } = rejected;
+        // The error counts for the cluster that was chosen.
         if let Some(cluster) = cluster {
             let id = self.generation.snapshot().cluster_at(cluster).id();
             recorder.assigned(id, self.generation.cluster(cluster));
@@ -236,6 +238,7 @@ impl<'a> Routed<'a> {
         }
         let response = match reply(route, self.head) {
             Ok(Some(response)) => response,
+            // The route leads to no cluster.
             Ok(None) => answer::own(StatusCode::SERVICE_UNAVAILABLE, None, self.form),
             Err(error) => return fail((route, self.form), &error, notes, recorder),
         };

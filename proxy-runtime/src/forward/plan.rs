@@ -70,6 +70,7 @@ pub(crate) fn find_cluster(
             StatusCode::LOOP_DETECTED,
         ));
     }
+    // A filter or layer has decided.
     if let Some(assigned) = assigned {
         return Ok(assigned);
     }
@@ -221,6 +222,7 @@ pub(crate) fn check_body(
 ///
 /// It has another method.
 pub(crate) fn check_target(head: &HttpHead<'_>) -> Result<(), ForwardError> {
+    // RFC 9112 section 3.2.4.
     match head.path() == "*" && *head.method_value() != Method::OPTIONS {
         true => Err(ForwardError::new(
             ForwardErrorKind::RequestRejected,

@@ -159,6 +159,7 @@ fn value(head: &Bytes, field: &Field) -> Option<HeaderValue> {
 /// Returns extensions with the placeholder that heads of this kind replace by their value.
 pub(crate) fn extensions(kind: Kind) -> Extensions {
     let spare = SPARE.try_with(|spare| {
+        // Those of the same kind first, which have the right types already.
         let own = spare[kind as usize].extensions.take();
         own.or_else(|| {
             let mut other = spare.iter().find_map(|spare| spare.extensions.take())?;
@@ -201,6 +202,7 @@ fn empty_fields(fields: &mut HeaderMap) {
 /// Resets the extensions to the placeholder, if they hold nothing else.
 fn empty_extensions(kind: Kind, extensions: &mut Extensions) {
     let context = extensions.get::<RouteContext>();
+    // Extensions that every message has stay, to be overwritten in place.
     let is_kept = match (kind, extensions.len(), context) {
         (Kind::Request, 1, None) => reset::<ConnectionInfo>(extensions),
         (Kind::Request, 2, Some(context)) if context.is_taken() => {

@@ -9,6 +9,7 @@ pub(super) fn is_named(received: &[u8], name: &[u8]) -> bool {
     if received.len() != name.len() {
         return false;
     }
+    // The last word may overlap the one before.
     if let (Some(last), Some(name_last)) = (received.last_chunk(), name.last_chunk()) {
         let (words, _) = received.as_chunks();
         let (name_words, _) = name.as_chunks();

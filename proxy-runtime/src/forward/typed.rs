@@ -116,6 +116,7 @@ impl TypedRequest<'_> {
         let method = self.head.method();
         let (path, query) = match self.head.edits() {
             None if is_elsewhere => (self.head.path(), self.head.query()),
+            // Nothing about the target changes.
             None => return self.write_to(method, target, destination, out),
             Some(edits) => (
                 edits.path().unwrap_or_else(|| self.head.path()),
@@ -236,6 +237,7 @@ pub(crate) fn final_head(
     more: usize,
 ) -> Option<(StatusCode, HeaderMap)> {
     let (status, mut fields) = received_head(response, text, table, plan, more)?;
+    // Changes of filters first, so that the route has the last word.
     if let Some(edits) = edits {
         edits.apply_to(&mut fields);
     }

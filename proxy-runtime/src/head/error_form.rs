@@ -152,6 +152,7 @@ fn note(range: &[u8], order: u8, best: &mut [Option<Preference>; 3]) {
         let Some(specificity) = form.meets(&media) else {
             continue;
         };
+        // RFC 9110 section 12.5.1: the most specific range counts.
         if best.is_none_or(|best| specificity > best.specificity) {
             *best = Some(Preference {
                 quality,
@@ -169,6 +170,7 @@ fn quality_of(text: &[u8]) -> u16 {
         [whole] => (whole, &[][..]),
         _ => return 0,
     };
+    // RFC 9110 section 12.4.2: up to three digits.
     if digits.len() > 3 || !digits.iter().all(u8::is_ascii_digit) {
         return 0;
     }
@@ -215,6 +217,7 @@ fn html(status: StatusCode, detail: Option<&str>) -> String {
 }
 
 fn problem(status: StatusCode, detail: Option<&str>) -> String {
+    // RFC 9457 section 4.2.1: a problem that the status alone describes.
     let mut text = String::from("{\"type\":\"about:blank\"");
     if let Some(reason) = status.canonical_reason() {
         let _ = write!(text, ",\"title\":\"{reason}\"");
@@ -225,6 +228,7 @@ fn problem(status: StatusCode, detail: Option<&str>) -> String {
         for c in detail.chars() {
             match c {
                 '"' | '\\' => text.extend(['\\', c]),
+                // RFC 8259 section 7.
                 c if u32::from(c) < 0x20 => {
                     let _ = write!(text, "\\u{:04x}", u32::from(c));
                 }

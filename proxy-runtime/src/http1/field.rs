@@ -244,6 +244,7 @@ pub(crate) fn classify(name: &[u8]) -> FieldClass {
         (19, b'p') => exactly(name, b"proxy-authorization", Class::HopByHop),
         (25, b'p') => exactly(name, b"proxy-authentication-info", Class::HopByHop),
         (25, b'u') => exactly(name, b"upgrade-insecure-requests", Class::HopByHop),
+        // The third letter excludes most other extensions.
         (12.., b'x') if name[2] | 0x20 == b'f' => x_forwarded(name),
         _ => Class::Other,
     }

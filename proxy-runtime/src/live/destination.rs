@@ -147,6 +147,7 @@ impl DestinationState {
     /// disabled check do not count.
     pub(crate) fn fault(&self, cluster: &Cluster) -> Option<Ineligible> {
         let health = self.health();
+        // Before the checks, since a program knows more than they do.
         if health.assigned() == Health::Unhealthy {
             return Some(Ineligible::Assigned);
         }
@@ -167,6 +168,7 @@ impl DestinationState {
         ];
         let of = |wanted| checks.contains(&Some(wanted));
         match (of(Health::Unhealthy), of(Health::Healthy)) {
+            // A single one is enough to make it unhealthy.
             (true, _) => Health::Unhealthy,
             (false, true) => Health::Healthy,
             (false, false) => Health::Unknown,

@@ -191,6 +191,7 @@ impl HistogramCounts {
             exposed.push((seconds, self.buckets[from..to].iter().sum()));
             from = to;
         }
+        // Prometheus requires a bucket without a bound.
         exposed.push((f64::INFINITY, self.buckets[from..].iter().sum()));
         exposed
     }

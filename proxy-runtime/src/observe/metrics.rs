@@ -178,6 +178,7 @@ impl DestinationMetrics {
     pub(crate) fn enter(&self) -> InFlightGuard {
         let here = self.exchanges.here();
         here.in_flight.fetch_add(1, Ordering::Relaxed);
+        // The request ends in this part, on whichever worker.
         InFlightGuard(Arc::clone(here))
     }
 

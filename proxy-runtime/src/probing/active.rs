@@ -212,6 +212,7 @@ impl ClusterCheck {
     }
 
     fn start(&mut self, scope: CycleKind, keys: Vec<DestinationKey>) {
+        // Rounds may overlap, so each one counts.
         for key in &keys {
             *self.busy.entry(*key).or_default() += 1;
         }
@@ -231,6 +232,7 @@ impl ClusterCheck {
                 }
             }
         }
+        // Fast rounds do not move the usual ones.
         if scope == CycleKind::Whole {
             self.wait_from(Instant::now());
         }

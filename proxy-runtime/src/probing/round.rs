@@ -134,6 +134,7 @@ impl ProbeTarget {
         destination: &Destination,
         state: &DestinationState,
     ) -> bool {
+        // The check may have changed while the probe ran.
         let now = Self::find(shared, self.cluster().id());
         let asked_now = now
             .as_ref()
@@ -310,6 +311,7 @@ fn conclude(prober: &Prober, target: &ProbeTarget, findings: &[Finding<'_>]) {
 fn count(record: &mut HealthRecord, result: &Result<StatusCode, ProbeError>, text: Arc<str>) {
     record.probes += 1;
     record.last_result = Some(text);
+    // Only consecutive results count.
     if result.as_ref().is_ok_and(StatusCode::is_success) {
         record.failures = 0;
         record.successes = record.successes.saturating_add(1);

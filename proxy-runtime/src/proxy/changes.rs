@@ -74,6 +74,7 @@ fn between(before: &Snapshot, now: &Snapshot) -> Vec<ClusterChange> {
         }
     }
     let gone = |id: &ClusterId| ClusterChange::Removed(id.clone());
+    // In the order of the configuration, which a map does not keep.
     let clusters = before.clusters().iter().map(|cluster| cluster.id());
     let removed = clusters.filter(|id| left.contains_key(id)).map(gone);
     removed.chain(changes).collect()

@@ -379,6 +379,7 @@ fn loop_detected(route: &RouteId, count: u64, age: Duration) -> Problem {
 
 /// Logs the problems in `found` that are not in `known`.
 fn warn_of(found: &Problems, known: &Problems) {
+    // A reload reports only new problems.
     let known: HashSet<_> = known.iter().collect();
     let mut new = found.iter().filter(|problem| !known.contains(problem));
     for problem in new.by_ref().take(WARNINGS) {

@@ -248,6 +248,7 @@ impl fmt::Debug for ProxyBody {
 /// Returns the kind of error for a failed body that a layer made.
 fn kind_of(error: &(dyn StdError + 'static)) -> ForwardErrorKind {
     let mut cause = Some(error);
+    // A layer may have wrapped the error.
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<BodyError>() {
             return error.kind();

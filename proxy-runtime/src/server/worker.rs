@@ -237,6 +237,7 @@ where
         loop {
             let accepted = shared.accept(|| listener.accept());
             let result = tokio::select! {
+                // A stop is noticed even while clients keep coming.
                 biased;
                 _ = &mut stop => break,
                 result = accepted => result,
@@ -249,6 +250,7 @@ where
                 Err(error) => self.failed(&error).await,
             }
         }
+        // Clients that wait in the queue of the listener would be reset with it.
         self.take_the_rest(listener);
     }
 

@@ -128,6 +128,7 @@ impl LastMinute {
 
     /// `None` without a request in the last hour.
     pub(crate) fn of(chart: &Chart) -> Option<Self> {
+        // One minute.
         const STEPS: usize = 6;
         let Point {
             requests,

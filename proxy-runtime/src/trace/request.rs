@@ -85,6 +85,7 @@ impl RequestTrace {
         };
         let is_recorded = match tracer.decide(trace_id, parent.map(TraceParent::is_sampled)) {
             Decision::Record => true,
+            // A decision of the caller is forwarded unchanged.
             Decision::Drop if parent.is_none() => false,
             Decision::Drop | Decision::Ignore => return None,
         };
@@ -169,6 +170,7 @@ impl RequestTrace {
             return;
         }
         let (before, now) = (digits(self.written), digits(self.current()));
+        // Sixteen random digits occur once in a head.
         let place = head
             .windows(before.len())
             .position(|text| text == before.as_bytes());
@@ -188,6 +190,7 @@ impl RequestTrace {
         }
         let mut span = OpenSpan::of_destination(id, self.method.to_owned(), destination);
         span.set("http.request.method", self.method);
+        // By OpenTelemetry's conventions only from the second attempt on.
         if self.attempts > 0 {
             span.set("http.request.resend_count", self.attempts);
         }
@@ -401,6 +404,7 @@ pub(crate) fn probed(
         flags: RECORDED,
         state: String::new(),
         drops_state: false,
+        // The span is made when the check has ended.
         clocks: (SystemTime::now() - elapsed, span.begin),
     };
     let end = span.begin + elapsed;

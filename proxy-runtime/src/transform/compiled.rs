@@ -181,6 +181,7 @@ impl CompiledTransforms {
         connection: ConnectionInfo,
     ) -> ComputedValues {
         let origin = Origin::new(head, connection);
+        // Captured only here, for the few routes that need values of the path.
         let captured = route.matcher().path().capture(head.path());
         let captured: RouteValues = captured.unwrap_or_default();
         let computed = self.computed.iter().map(|computed| match computed {
@@ -287,6 +288,7 @@ fn request_operation(
         computed.len() - 1
     };
     Some(match transform {
+        // The rule for the host alone writes `Host`.
         RequestTransform::Header { name, value, .. } if name == HOST => {
             *host = HostHeaderRule::Fixed(value.clone());
             return None;
@@ -360,6 +362,7 @@ fn is_imitation(name: &[u8], of: &HeaderName) -> bool {
         byte => byte.to_ascii_lowercase(),
     };
     let (name, of) = (name.iter(), of.as_str().as_bytes().iter());
+    // The name itself imitates nothing.
     name.len() == of.len()
         && name
             .clone()

@@ -138,6 +138,7 @@ impl Credentials {
     /// Reads the files again if they have changed. Blocks while reading.
     pub(super) fn refresh(&self, provider: &Arc<CryptoProvider>) {
         let contents = contents(&self.files);
+        // By content, since a replaced file may have an older time.
         if self.state.lock().contents == contents {
             return;
         }

@@ -92,6 +92,7 @@ impl UpstreamIo {
 
     /// Returns true if the destination has closed the connection or sent unexpected bytes. Costs a system call.
     pub(super) fn has_ended(&self) -> bool {
+        // A stream has none; its connection notices the end.
         let Some(stream) = self.transport.socket() else {
             return false;
         };

@@ -185,6 +185,7 @@ impl UpstreamPool {
         {
             return Ok(lease);
         }
+        // A fresh connection is one that is opened from now on.
         let since = wanted.fresh.then_some(now);
         let is_queued = AtomicBool::new(false);
         let acquired = pool.acquire(&self.shared.connector, &wanted, since, &is_queued);
@@ -198,6 +199,7 @@ impl UpstreamPool {
         due: Option<Instant>,
         is_queued: &AtomicBool,
     ) -> Result<Lease, ConnectError> {
+        // A timeout may be too long for the clock.
         let latest = Instant::now().checked_add(self.shared.options.connect_timeout);
         let Some(latest) = latest.into_iter().chain(due).min() else {
             return connection.await;

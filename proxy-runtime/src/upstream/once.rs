@@ -56,6 +56,7 @@ impl OwnRequest {
         text.extend_from_slice(authority.as_bytes());
         text.extend_from_slice(b"\r\n");
         text.extend_from_slice(lines.as_bytes());
+        // RFC 9110 section 8.6: a request without content needs no length.
         if !body.is_empty() {
             text.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
         }

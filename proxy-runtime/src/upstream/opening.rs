@@ -165,6 +165,7 @@ impl Opening<'_> {
                 self.announced,
             )
             .await?;
+        // The phases end before HTTP begins.
         opened.took.record(self.destination.connect_times());
         let (peer, is_http2, absolute) = (opened.peer, opened.http2, opened.absolute);
         let open = self.destination.connection_opened();

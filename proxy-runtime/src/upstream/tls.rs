@@ -106,6 +106,7 @@ impl TlsClient {
     /// Reads the certificates of all clusters on another thread. They stay loaded while the result is kept.
     pub(crate) async fn read_ahead(&self, snapshot: &Arc<Snapshot>) -> Vec<Arc<Credentials>> {
         let mut clusters = snapshot.clusters().iter();
+        // Without such a cluster no thread is needed.
         if !clusters.any(|cluster| cluster.upstream().tls_files().is_some()) {
             return Vec::new();
         }
@@ -116,6 +117,7 @@ impl TlsClient {
                 .filter_map(|cluster| this.credentials(cluster))
                 .collect()
         };
+        // What was not read here is read when the generation is built.
         tokio::task::spawn_blocking(read).await.unwrap_or_default()
     }
 
@@ -233,6 +235,7 @@ impl TlsClientInner {
             let own = loaded.and_then(|loaded| loaded.verifier.as_ref());
             Arc::clone(own.unwrap_or(&self.verifier))
         };
+        // `dangerous` is the name for any verifier that is passed in.
         let builder = ClientConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(versions)?
             .dangerous()

@@ -118,6 +118,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let host = match address.host() {
+        // An IPv6 address has brackets in a target (RFC 3986 section 3.2.2).
         v6 if v6.contains(':') => format!("[{v6}]"),
         host => host.to_owned(),
     };
@@ -135,6 +136,7 @@ where
         if answer.len() >= MAX_HEAD {
             return Err(WebProxyError::Malformed);
         }
+        // Byte by byte, since bytes after the head belong to the destination.
         match stream.read_u8().await {
             Ok(byte) => answer.push(byte),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {

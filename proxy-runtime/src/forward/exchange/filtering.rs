@@ -113,6 +113,7 @@ impl Filtering {
         route: &'e ResolvedRoute<'_>,
         connection: impl FnOnce() -> ConnectionInfo,
     ) -> Option<Shown<'e>> {
+        // Only filters that have seen the request see its response.
         let filtered = self
             .0
             .as_deref_mut()

@@ -52,6 +52,7 @@ impl<U: Upload, D: Download> ExchangeState<U, D> {
     /// Keeps the request for a retry if it has no body.
     #[inline]
     pub(crate) fn keep_request(&mut self) {
+        // Content is not kept, so a body cannot be sent again.
         if self.upload.is_empty() {
             self.outbound.keep();
         }

@@ -112,6 +112,7 @@ impl FramesUpload {
             return 0;
         }
         let content = self.frames.drain(..).map(|frame| frame.len()).sum();
+        // The client gets back the window that the dropped content took.
         if let Some(body) = body {
             body.taken(content);
         }
@@ -256,6 +257,7 @@ impl FramesUpload {
         if self.is_chunked {
             let head = ChunkHead::new(size);
             outbound.front.extend_from_slice(head.as_bytes());
+            // One write for the end of the chunk and of the body.
             self.end = match self.has_all {
                 true => CHUNK_AND_BODY_END,
                 false => CHUNK_END,

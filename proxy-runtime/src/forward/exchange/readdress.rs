@@ -75,6 +75,7 @@ pub(crate) fn names_destination(
     has_authority: bool,
 ) -> bool {
     match &plan.host {
+        // A computed value may be missing, and then the destination's takes its place.
         HostHeaderRule::Computed(_) => true,
         rule => is_of_destination(rule.resolve(&[]), edits, has_authority),
     }

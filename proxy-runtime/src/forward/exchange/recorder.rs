@@ -140,6 +140,7 @@ impl<'a> Recorder<'a> {
     ) -> Option<Sample> {
         let elapsed = self.count.answered(&self.request_metrics, status, now);
         flight.responded(status, elapsed);
+        // The duration of the exchange as well, if the destination was picked at its start.
         (self.count.picked() == self.count.started()).then_some(elapsed)
     }
 

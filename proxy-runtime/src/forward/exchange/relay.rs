@@ -149,6 +149,7 @@ impl<D: Downstream> Relay<'_, D> {
     ) -> Result<StatusCode, ResponseFailure> {
         let status = StatusCode::from_u16(response.status());
         let status = status.map_err(|_| ResponseFailure::meaningless("it has no status"))?;
+        // Only an exchange that may switch can carry a tunnel.
         if response.framing() == Framing::Tunnel && self.down.switch().is_none() {
             return Err(ResponseFailure::meaningless("it switches protocols"));
         }
@@ -185,6 +186,7 @@ impl<D: Downstream> Relay<'_, D> {
     /// complete. Returns true if the request is complete, too.
     #[inline]
     pub(crate) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Failure>> {
+        // The upload goes on while the response comes.
         if let Err(failure) = self.poll_upload(cx) {
             return Poll::Ready(Err(failure));
         }

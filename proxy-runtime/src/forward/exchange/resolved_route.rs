@@ -326,6 +326,7 @@ impl<'a> ResolvedRoute<'a> {
         (connection, until): (&Http1Connection, Option<Instant>),
         now: Instant,
     ) {
+        // The clones are made only for a log that wants them.
         if let Some(record) = down.record()
             && record.wants_info()
         {

@@ -95,6 +95,7 @@ impl RequestRecord {
 
     /// Notes that the server rejects the request itself.
     pub(crate) fn rejected(&mut self, rejection: RequestRejection) {
+        // A failure of the service is no rejection.
         if rejection.status != StatusCode::INTERNAL_SERVER_ERROR {
             WorkerMetrics::add(&self.connection.metrics().rejected);
         }

@@ -88,6 +88,7 @@ impl Batch {
 
     /// Collects the unwritten slices in order. Returns their number.
     fn slices<'a>(&'a self, buffer: &'a [u8], slices: &mut [IoSlice<'a>; 2 * PIECES + 1]) -> usize {
+        // Bytes that the socket took in an earlier call.
         let mut skip = self.written;
         let mut count = 0;
         let mut put = |part: &'a [u8]| {

@@ -156,6 +156,7 @@ impl<T: Transport> Client<T> {
         request: &mut RawRequest,
     ) -> Poll<HeadRead> {
         loop {
+            // RFC 9112 section 2.2: an empty line may precede a request.
             if (matches!(self.input.filled().len(), 1 | 2) || self.has_half_line)
                 && matches!(
                     self.waiting,
@@ -341,6 +342,7 @@ impl<T: Transport> Client<T> {
     /// connection it does not register the socket with the runtime.
     #[inline]
     pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // Waiting would register the socket, which most requests do not need.
         if self.io.is_early() {
             ready!(self.clock.poll_due(cx, after(self.state.accepted, EARLY)));
         }
@@ -362,6 +364,7 @@ impl<T: Transport> Client<T> {
         cx: &mut Context<'_>,
         look: &mut Option<Instant>,
     ) -> Poll<()> {
+        // Not beyond the buffer, since the bytes belong to the next request.
         while self.input.has_room() {
             match ready!(self.input.poll_read(&mut self.io, cx)) {
                 Ok(1..) => {}

@@ -172,6 +172,7 @@ pub(crate) fn read_trailers(section: &[u8], table: &HeadTable) -> HeaderMap {
         }
         let name = HeaderName::from_bytes(name);
         let value = HeaderValue::from_bytes(field.value().get(section));
+        // Both are valid, since the section was parsed.
         if let (Ok(name), Ok(value)) = (name, value) {
             trailers.append(name, value);
         }

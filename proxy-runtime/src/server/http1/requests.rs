@@ -268,6 +268,7 @@ where
     };
     let mut switch = None;
     let mut body = pin!(None);
+    // The call ends with this block, and frees what it holds.
     let answered = {
         let call = pin!(ask(
             client,

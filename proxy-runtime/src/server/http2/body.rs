@@ -47,6 +47,7 @@ impl Expectation {
             wait.is_awaited = true;
             wait.stream.take()
         };
+        // Woken after the lock is released.
         if let Some(stream) = stream {
             stream.wake();
         }

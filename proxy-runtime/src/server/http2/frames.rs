@@ -210,6 +210,7 @@ impl ConnectionFrames {
             stream,
         };
         head.put(with);
+        // The stream that it depends on is itself, an error of the stream (RFC 7540 section 5.3.1).
         with.extend_from_slice(&stream.to_be_bytes());
         with.push(0);
     }
@@ -284,6 +285,7 @@ fn gather(mut frames: &[u8], block: &mut Vec<u8>) {
 fn put_block(head: FrameHeader, block: &[u8], bytes: &mut Vec<u8>) {
     let mut head = FrameHeader {
         kind: HEADERS,
+        // Padding and priority are left out.
         flags: head.flags & END_STREAM,
         ..head
     };

@@ -226,6 +226,7 @@ impl AsyncRead for Upgraded {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // Bytes that the client sent right after its request come first.
         if self.unread.is_empty() {
             return Pin::new(&mut self.io).poll_read(cx, buffer);
         }

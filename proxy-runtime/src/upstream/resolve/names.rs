@@ -152,6 +152,7 @@ impl Names {
         let is_slow = |begun| now.duration_since(begun) > PATIENCE;
         let waits = holds && entry.not_before.is_some_and(|then| now < then);
         match (addresses, &entry.failing) {
+            // Older addresses serve while a look-up pauses or takes long.
             (Some(addresses), _) if waits || entry.begun.is_some_and(is_slow) => {
                 Advice::Use(addresses)
             }

@@ -310,6 +310,7 @@ impl Http1Download {
         let received = (input.filled(), response, &self.table);
         outgoing.write(status, received, output)?;
         let framing = response.framing();
+        // A body that ends with its connection goes in chunks, so that the client's connection stays.
         let is_wrapped = framing == Framing::UntilClose;
         input.consume(response.head_length());
         self.is_persistent = response.is_persistent() && !is_wrapped;
@@ -319,6 +320,7 @@ impl Http1Download {
         } else if self.trailers.is_some() && framing == Framing::Chunked {
             self.chunks = ChunkPhase::Changed;
         }
+        // What came with the head is sent with it.
         if !self.body.has_ended() && !input.is_empty() {
             self.look(input, output)
                 .map_err(|_| ResponseFailure::BrokenBody(status))?;

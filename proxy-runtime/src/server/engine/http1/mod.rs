@@ -388,6 +388,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         }
         let Http1Connection { io, input, .. } = connection;
         download.begin(response, status, input, output, &mut outgoing)?;
+        // The first part of the body often follows its head at once.
         if !download.has_all() && input.is_empty() && io.may_be_readable() {
             let looked = download.look_behind_head(cx, (io, input), output);
             looked.map_err(|()| ResponseFailure::BrokenBody(status))?;
@@ -415,6 +416,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             return Backpressure::Nothing;
         }
         match self.client.state.worker.limits.data_rate {
+            // The clock of the connection watches the rate.
             Some(_) => Backpressure::Elsewhere,
             None => Backpressure::Idle,
         }
@@ -450,8 +452,10 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     ) -> Result<SentReply, Cause> {
         let client = &mut *self.client;
         let is_last = has_more || !self.request.is_persistent() || client.is_closing();
+        // Nothing of an unfinished head may precede the reply.
         client.output.clear();
         let sent = write_text(&head, &text, self.request, is_last, &mut client.output);
+        // Closing with unread data would reset the connection, and the client could lose the reply.
         client.state.unread.store(has_more, Relaxed);
         let (mut written, mut before) = (0, 0);
         let wrote = poll_fn(|cx| {

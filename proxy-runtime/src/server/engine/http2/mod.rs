@@ -77,6 +77,7 @@ impl<'c> Http2Downstream<'c> {
         classes: ClassSet,
         client: &'c mut StreamClient,
     ) -> Option<Self> {
+        // Tunnels and `100 Continue` belong to the service.
         if parts.method == HttpMethod::CONNECT || classes.contains(FieldClass::Expect) {
             return None;
         }
@@ -234,6 +235,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 
     fn poll_reset(&mut self, cx: &mut Context<'_>, download: &mut StreamDownload) -> Poll<()> {
+        // After the head the sender of the stream is part of `begun`.
         match &mut download.begun {
             None => self.client.respond.poll_reset(cx).map(drop),
             Some(begun) => begun.poll_reset(cx),
@@ -252,11 +254,13 @@ impl<'c> Downstream for Http2Downstream<'c> {
         connection: &Http1Connection,
     ) -> bool {
         let unacknowledged = download.begun.as_ref().map_or(0, Begun::waiting);
+        // What waits behind a part counts only while the client does not take that part.
         let behind = match unacknowledged {
             0 => 0,
             _ => connection.behind(),
         };
         let body = self.client.body.as_mut();
+        // Data of the request that the destination has not taken.
         let unsent = body.map_or(0, |body| body.flow_control().used_capacity());
         let bytes = (unacknowledged + unsent) as u64 + behind;
         download.held.set(bytes, &self.client.record.connection);
@@ -348,6 +352,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             None => None,
             Some(shown) => Some(show(shown, status, (input.filled(), response, &table))?),
         };
+        // A small response in one piece needs a single block of memory.
         let (text, content) = match take_whole(response, input) {
             Some(whole) => {
                 let content = whole.slice(response.head_length()..);
@@ -365,6 +370,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         let response = (response, status);
         let incoming = Incoming::begin(response, content, table, rules, connection, cx)?;
         let mut begun = Begun::new(incoming, is_exempt);
+        // Without content the head ends the stream.
         let is_end = begun.incoming.has_all();
         let stream = self.client.respond.send_response(head, is_end);
         begun.begin(stream.map_err(|_| ResponseFailure::Client)?, is_end);
@@ -387,6 +393,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             let client = &self.client.record.connection;
             let before = begun.sent;
             let sent = begun.poll_send(client, cx);
+            // Progress restarts the activity timeout.
             *has_news |= begun.sent != before;
             match sent {
                 Poll::Ready(Ok(())) => {}
@@ -419,6 +426,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         let Some(begun) = &mut download.begun else {
             return true;
         };
+        // Without a minimum rate the activity timeout has passed.
         if matches!(pressure, Backpressure::Rate(_)) {
             if !begun.is_too_slow() {
                 return false;

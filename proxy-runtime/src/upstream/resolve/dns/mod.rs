@@ -200,6 +200,7 @@ impl Dns {
             return v4.await;
         }
         let v6 = pin!(self.servers.ask(config, name, RecordType::AAAA));
+        // Both at once, so that the slower one decides about the time.
         match select(v4, v6).await {
             Either::Left((first, rest)) => first.with(rest).await,
             Either::Right((first, rest)) => first.with(rest).await,
@@ -294,6 +295,7 @@ impl Machine {
     fn at_hand(&self, name: &str) -> Vec<IpAddr> {
         let name = name.strip_suffix('.').unwrap_or(name);
         let found = hosts::find_in(&self.hosts, name);
+        // RFC 6761 section 6.3.
         let is_local = name == "localhost" || name.ends_with(".localhost");
         preferred_first(match found.is_empty() && is_local {
             true => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
