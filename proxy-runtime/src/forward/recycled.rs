@@ -44,7 +44,7 @@ pub(crate) enum Kind {
 }
 
 thread_local! {
-    static SPARE: [HeadParts; 3] = const { [HeadParts::new(), HeadParts::new(), HeadParts::new()] };
+    static POOL: [HeadParts; 3] = const { [HeadParts::new(), HeadParts::new(), HeadParts::new()] };
 }
 
 /// The recycled maps of one kind of head.
@@ -72,7 +72,7 @@ pub(crate) fn fields<'a>(
     fields: impl Iterator<Item = &'a Field> + Clone,
     (most, more): (usize, usize),
 ) -> Option<HeaderMap> {
-    let spare = SPARE.try_with(|spare| {
+    let spare = POOL.try_with(|spare| {
         let own = spare[kind as usize].fields.take();
         // A server that is not ours keeps the maps of responses, and has others for requests.
         own.or_else(|| {
@@ -158,7 +158,7 @@ fn value(head: &Bytes, field: &Field) -> Option<HeaderValue> {
 
 /// Returns extensions with the placeholder that heads of this kind replace by their value.
 pub(crate) fn extensions(kind: Kind) -> Extensions {
-    let spare = SPARE.try_with(|spare| {
+    let spare = POOL.try_with(|spare| {
         // Those of the same kind first, which have the right types already.
         let own = spare[kind as usize].extensions.take();
         own.or_else(|| {
@@ -176,7 +176,7 @@ pub(crate) fn release(kind: Kind, mut fields: HeaderMap, mut extensions: Extensi
     empty_fields(&mut fields);
     empty_extensions(kind, &mut extensions);
     // A thread that ends has no use for it.
-    let _ = SPARE.try_with(|spare| {
+    let _ = POOL.try_with(|spare| {
         let spare = &spare[kind as usize];
         // A map that one request made large would keep its memory for good.
         if (1..=LARGEST).contains(&fields.capacity()) {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn kept(kind: Kind) -> usize {
-        SPARE.with(|spare| spare[kind as usize].fields.count())
+        POOL.with(|spare| spare[kind as usize].fields.count())
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
         used.insert("x-layer", HeaderValue::from_static("seen"));
         release(Kind::Request, used, Extensions::new());
         assert_eq!(kept(Kind::Request), 1);
-        let map = SPARE.with(|spare| spare[Kind::Request as usize].fields.take().unwrap());
+        let map = POOL.with(|spare| spare[Kind::Request as usize].fields.take().unwrap());
         assert_eq!(map.keys_len(), 3);
         assert!(map.values().all(HeaderValue::is_empty));
     }
@@ -299,7 +299,7 @@ mod tests {
                 assert_eq!(map.get(name), fresh.get(name), "it is found");
             }
             assert_eq!(map.contains_key("x-layer"), fresh.contains_key("x-layer"));
-            SPARE.with(|spare| while spare[0].fields.take().is_some() {});
+            POOL.with(|spare| while spare[0].fields.take().is_some() {});
         }
     }
 
@@ -378,7 +378,7 @@ mod tests {
                 Extensions::new(),
             );
         }
-        let (kept, large) = SPARE.with(|spare| {
+        let (kept, large) = POOL.with(|spare| {
             let spare = &spare[Kind::Response as usize];
             let most = spare.fields.count().max(spare.extensions.count());
             let mut maps = std::iter::from_fn(|| spare.fields.take());
@@ -395,7 +395,7 @@ mod tests {
             read(Kind::Request, &[(&long, "v")]),
             Extensions::new(),
         );
-        let map = SPARE.with(|spare| spare[0].fields.take());
+        let map = POOL.with(|spare| spare[0].fields.take());
         assert!(map.unwrap().is_empty());
     }
 }

@@ -235,7 +235,7 @@ impl ExchangeRecorder {
     }
 
     /// The response, or the tunnel, has ended.
-    pub(crate) fn settle(&mut self, error: Option<ForwardErrorKind>) {
+    pub(crate) fn finish(&mut self, error: Option<ForwardErrorKind>) {
         // Dropping calls this again.
         if self.count.has_ended() {
             return;
@@ -273,6 +273,6 @@ impl ExchangeRecorder {
 
 impl Drop for ExchangeRecorder {
     fn drop(&mut self) {
-        self.settle(Some(self.count.cancelled()));
+        self.finish(Some(self.count.cancelled()));
     }
 }

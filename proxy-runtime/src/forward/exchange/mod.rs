@@ -80,14 +80,21 @@
 //! The 97 files whose code runs for a keep-alive GET of HTTP/1.1 over a pooled connection, without
 //! filters and transforms, as `-C instrument-coverage` counts them:
 //!
-//! | part | files |
-//! |---|---|
-//! | exchange | this folder: `mod`, `resolved_route`, `recorder`, `filtering`, `connect`, `readdress`, `flow`, `outbound`, `relay`, `finish`, `body`; `server/engine/`: `current`, `outgoing`, `client_head`, `http1/`: `mod`, `upload`, `download` |
-//! | client | `server/http1/`: `requests`, `client`, `clock`; `server/validation/mod`; `server/connection/`: `io`, `state`, `record`, `holding`, `pace`; `server/`: `limits`, `metrics`, `mode`, `shared` |
-//! | parser and writer | `http1/`: `bytes`, `field`, `span`, `limits`, `pooled_table`; `http1/block/`; `http1/head/`: `request`, `request_line`, `target`, `authority`, `lines`, `table`, `view`, `response`, `status_line`, `length`, `connection`; `http1/rewrite/`: `mod`, `fields`, `operation`, `request`, `response` |
-//! | route, destination | `proxy/`: `service`, `shared`; `state/`: `generation`, `route`; `strict_path`; `contain`; `cluster`; `balance/registry`; `live/`: `available`, `cluster`, `destination`; `exchange/`: `pick`, `connect`, `count`; `head/address_text`; `transform/`: `compiled`, `forwarded`; `retry`; `progress/deadlines` |
-//! | destination's connection | `upstream/`: `mod`, `pool`, `destination`, `lease`, `slot`, `queue`, `protocol`, `transport`, `io`; `upstream/http1/`: `mod`, `early`, `response_head` |
-//! | bytes, counters | `stream/`: `byte_stream`, `socket`, `read_buffer`, `write`, `recycled`; `local_pool`; `observe/`: `metrics`, `counter`, `per_worker`, `series`, `labels`, `histogram` |
+//! - exchange: this folder: `mod`, `resolved_route`, `recorder`, `filtering`, `connect`, `readdress`, `flow`,
+//!   `outbound`, `relay`, `finish`, `body`; `server/engine/`: `current`, `outgoing`, `client_head`, `http1/`: `mod`,
+//!   `upload`, `download`
+//! - client: `server/http1/`: `requests`, `client`, `clock`; `server/validation/mod`; `server/connection/`: `io`,
+//!   `state`, `record`, `holding`, `pace`; `server/`: `limits`, `metrics`, `mode`, `shared`
+//! - parser and writer: `http1/`: `bytes`, `field`, `span`, `limits`, `pooled_table`; `http1/block/`; `http1/head/`:
+//!   `request`, `request_line`, `target`, `authority`, `lines`, `table`, `view`, `response`, `status_line`, `length`,
+//!   `connection`; `http1/rewrite/`: `mod`, `fields`, `operation`, `request`, `response`
+//! - route, destination: `proxy/`: `service`, `shared`; `state/`: `generation`, `route`; `strict_path`; `contain`;
+//!   `cluster`; `balance/registry`; `live/`: `available`, `cluster`, `destination`; `exchange/`: `pick`, `connect`,
+//!   `count`; `head/address_text`; `transform/`: `compiled`, `forwarded`; `retry`; `progress/deadlines`
+//! - destination's connection: `upstream/`: `mod`, `pool`, `destination`, `lease`, `slot`, `queue`, `protocol`,
+//!   `transport`, `io`; `upstream/http1/`: `mod`, `early`, `response_head`
+//! - bytes, counters: `stream/`: `byte_stream`, `socket`, `read_buffer`, `write`, `recycled`; `local_pool`;
+//!   `observe/`: `metrics`, `counter`, `per_worker`, `series`, `labels`, `histogram`
 
 pub(crate) mod body;
 mod connect;

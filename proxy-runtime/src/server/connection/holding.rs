@@ -12,11 +12,11 @@ impl ConnectionState {
     /// Returns true if the connection must end because of the memory that it holds.
     #[inline]
     pub(crate) fn is_shed(&self) -> bool {
-        self.has_held.load(Relaxed) && self.was_told()
+        self.has_held.load(Relaxed) && self.must_end()
     }
 
     #[inline(never)]
-    fn was_told(&self) -> bool {
+    fn must_end(&self) -> bool {
         let holding = self.holding.load();
         holding.as_ref().is_some_and(|holding| holding.is_shed())
     }

@@ -236,7 +236,7 @@ impl BodySender {
             return Poll::Pending;
         }
         if may_continue {
-            self.tell_to_continue(cx, client);
+            self.send_continue(cx, client);
         }
         let part = loop {
             match self.take_part(client, limits) {
@@ -260,7 +260,7 @@ impl BodySender {
     }
 
     /// Sends `100 Continue` (RFC 9110 section 10.1.1), unless the client has already begun to send.
-    fn tell_to_continue<T: Transport>(&mut self, cx: &mut Context<'_>, client: &mut Client<T>) {
+    fn send_continue<T: Transport>(&mut self, cx: &mut Context<'_>, client: &mut Client<T>) {
         if std::mem::take(&mut self.awaits_continue) && client.input.is_empty() {
             client.acquire_output();
             client.output.extend_from_slice(CONTINUE);

@@ -140,7 +140,7 @@ where
         }
         // First, so that neither the log nor a service sees fields that clients must not set.
         let head = client.input.filled();
-        let reported = validation::settle_claims(head, &mut client.table, &client.state.info);
+        let reported = validation::resolve_client(head, &mut client.table, &client.state.info);
         begin(client, &request, reported);
         let mut found = None;
         // Requests that need no `http` types take the byte path.

@@ -17,7 +17,7 @@ use proxy_model::compiled::RouteIndex;
 
 use super::body::{Expectation, StreamReader};
 use super::client::StreamClient;
-use super::fields::{StreamResponseContext, settle, settle_head};
+use super::fields::{StreamResponseContext, prepare_fields, prepare_head};
 use super::room::{Room, StreamSend, Unsent};
 use super::streams::Ending;
 use super::tunnel::StreamTunnel;
@@ -175,7 +175,7 @@ fn begin_tunnel(
     connection: &Arc<ConnectionState>,
     draft: Option<Box<Draft>>,
 ) {
-    settle(&mut head.headers);
+    prepare_fields(&mut head.headers);
     // RFC 9110 section 9.3.6 forbids a length in a successful response to CONNECT.
     head.headers.remove(CONTENT_LENGTH);
     match respond.send_response(Response::from_parts(head, ()), false) {
@@ -207,7 +207,7 @@ where
 {
     let has_status_only = response_context.gets_status_only(&head);
     let length = body.size_hint().exact();
-    let is_end = settle_head(&mut head, response_context, length, body.is_end_stream());
+    let is_end = prepare_head(&mut head, response_context, length, body.is_end_stream());
     match respond.send_response(Response::from_parts(head, ()), is_end) {
         Ok(stream) if !is_end => send_body(stream, body, has_body, waiting).await,
         Ok(_) => {

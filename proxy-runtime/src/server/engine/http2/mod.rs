@@ -54,7 +54,7 @@ use crate::local_pool::LocalPool;
 use crate::progress::{ClientReadTimeout, DataRate, End};
 use crate::server::connection::{Held, RequestRecord, is_grpc_call};
 use crate::server::http2::Unsent as NotTaken;
-use crate::server::http2::{Room, StreamClient, StreamResponseContext, StreamSend, settle_head};
+use crate::server::http2::{Room, StreamClient, StreamResponseContext, StreamSend, prepare_head};
 use crate::server::metrics::WorkerMetrics;
 use crate::stream::{ByteStream, ReadBuffer};
 use crate::transform::{CompiledTransforms, Invalid};
@@ -462,7 +462,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             is_call: self.is_call(),
         };
         let length = text.len() as u64;
-        let is_end = settle_head(&mut head, response_context, Some(length), text.is_empty());
+        let is_end = prepare_head(&mut head, response_context, Some(length), text.is_empty());
         let response = Response::from_parts(head, ());
         let Ok(mut stream) = self.client.respond.send_response(response, is_end) else {
             self.disconnected();

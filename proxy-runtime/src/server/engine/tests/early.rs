@@ -55,7 +55,7 @@ async fn destination() -> (DuplexStream, ProxyService) {
 }
 
 /// Lets all others do what there is for them to do.
-async fn settle() {
+async fn let_all_run() {
     for _ in 0..20 {
         yield_now().await;
     }
@@ -63,7 +63,7 @@ async fn settle() {
 
 /// Returns true if the proxy has closed its connection.
 async fn is_closed(destination: &mut DuplexStream) -> bool {
-    settle().await;
+    let_all_run().await;
     let mut byte = [0];
     tokio::select! {
         biased;
@@ -90,7 +90,7 @@ async fn close_the_connection_however_little_of_them_was_there() {
                     read_to(&mut destination, "\r\n\r\n").await;
                     destination.write_all(before.as_bytes()).await.unwrap();
                     if is_seen {
-                        settle().await;
+                        let_all_run().await;
                     }
                     client.write_all(b"body").await.unwrap();
                     read_to(&mut destination, "body").await;
@@ -116,7 +116,7 @@ async fn do_so_for_a_stream_as_well() {
                 read_to(&mut destination, "\r\n\r\n").await;
                 destination.write_all(before.as_bytes()).await.unwrap();
                 if is_seen {
-                    settle().await;
+                    let_all_run().await;
                 }
                 peer.send(Frame::data(1, "body", true)).await;
                 read_to(&mut destination, "4\r\nbody\r\n0\r\n\r\n").await;
