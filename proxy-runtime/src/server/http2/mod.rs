@@ -6,8 +6,8 @@
 //! frames, handles flow control, and closes connections that flood it; timeouts, limits and the
 //! drain are here ([`driver`]).
 //!
-//! There are two paths, as on HTTP/1.1 ([`engine`](crate::server::engine#two-paths)). On the byte
-//! path (byte path), if the service of the server is a [`ProxyService`](crate::ProxyService), each
+//! There are two paths, as [on HTTP/1.1](crate::server::http1#two-paths). On the byte
+//! path, if the service of the server is a [`ProxyService`](crate::ProxyService), each
 //! valid request is first offered to [`Http2Downstream::forward`] with the [`StreamClient`]. Requests that
 //! it declines take the `http` path: they become an `http` request for the service ([`typed`]).
 //!

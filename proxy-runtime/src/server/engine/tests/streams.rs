@@ -25,7 +25,7 @@ async fn destination() -> (DuplexStream, ProxyService) {
     (destination, service)
 }
 
-/// Filters are shown heads that are no `http::Request`, and are no reason for the typed path.
+/// Filters get heads that are no `http::Request`, and are no reason for the `http` path.
 #[tokio::test]
 async fn a_route_with_filters_is_forwarded_without_an_http_request() {
     local(async {
