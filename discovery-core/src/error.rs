@@ -42,6 +42,17 @@ pub enum DiscoverErrorKind {
 }
 
 impl DiscoverErrorKind {
+    /// The name of the kind in metrics, logs and traces.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::Permanent => "permanent",
+            Self::TimedOut => "timed_out",
+            Self::Panicked => "panicked",
+            Self::Rejected => "rejected",
+        }
+    }
+
     /// Returns true if the failure lasts until an operator changes something, so that an early retry is in vain.
     pub const fn is_lasting(self) -> bool {
         matches!(self, Self::Permanent | Self::Rejected)

@@ -104,7 +104,7 @@ impl Written {
         }
     }
 
-    /// Returns a problem of a route or cluster with its pointer below the section, and its origin.
+    /// Completes a problem of a route or cluster: its pointer begins with the section, and it gets its origin.
     pub(super) fn place(&self, mut problem: Problem) -> Problem {
         let section = named(&problem.pointer);
         if section.is_some_and(|(within, _)| matches!(within, "Routes" | "Clusters")) {

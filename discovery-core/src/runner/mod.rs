@@ -46,7 +46,7 @@ use crate::filter::ConfigFilter;
 use crate::labels::{KeyValueLabels, LabelsParser};
 use crate::persist::Store;
 use crate::provider::{ConfigProvider, ProviderState, Strictness};
-use crate::report::CycleReport;
+use crate::report::{CycleReport, FinishedCycle};
 use crate::unreachable::{Unreachable, UnreachableClusters};
 use crate::validator::ConfigValidator;
 
@@ -165,6 +165,7 @@ impl Runner {
             strictness,
             state: worker.publisher.state.subscribe(),
             reports: worker.publisher.reports.subscribe(),
+            cycles: worker.publisher.cycles.subscribe(),
             unreachable,
             task: None,
         };
@@ -269,6 +270,7 @@ pub struct DiscoveryProvider {
     strictness: Strictness,
     state: watch::Receiver<Arc<ProviderState>>,
     reports: watch::Receiver<Option<Arc<CycleReport>>>,
+    cycles: watch::Receiver<Option<FinishedCycle>>,
     unreachable: Arc<UnreachableClusters>,
     task: Option<AbortHandle>,
 }
@@ -292,6 +294,10 @@ impl ConfigProvider for DiscoveryProvider {
 
     fn subscribe(&self) -> watch::Receiver<Arc<ProviderState>> {
         self.state.clone()
+    }
+
+    fn cycles(&self) -> Option<watch::Receiver<Option<FinishedCycle>>> {
+        Some(self.cycles.clone())
     }
 
     fn unreachable(&self, cluster: &ClusterId, seen: Unreachable) {

@@ -12,7 +12,7 @@ use super::registry::Settled;
 use crate::discovery::Outdated;
 use crate::error::{DiscoverError, DiscoverErrorKind};
 use crate::provider::ProviderState;
-use crate::report::CycleReport;
+use crate::report::{CycleReport, FinishedCycle};
 use crate::status::{Failure, PersistenceStatus, QuarantinedService, SourceState};
 use crate::summary::Summary;
 use crate::timestamp::Timestamp;
@@ -33,6 +33,8 @@ pub(super) struct Publisher {
     pub(super) source: Arc<str>,
     pub(super) state: watch::Sender<Arc<ProviderState>>,
     pub(super) reports: watch::Sender<Option<Arc<CycleReport>>>,
+    /// The last poll that has ended.
+    pub(super) cycles: watch::Sender<Option<FinishedCycle>>,
 }
 
 impl Publisher {
@@ -41,6 +43,7 @@ impl Publisher {
             source,
             state: watch::Sender::new(Arc::new(ProviderState::waiting())),
             reports: watch::Sender::new(None),
+            cycles: watch::Sender::new(None),
         }
     }
 

@@ -72,6 +72,7 @@ pub(super) fn of(admin: &AdminState) -> Providers {
             clusters: report.clusters,
             age: status.last_ok.map(|moment| moment.age().as_secs_f64()),
             last_error_age: status.last_error.as_ref().map(|e| e.at.age().as_secs_f64()),
+            // An error before the last success is no news.
             last_error: (status.consecutive_failures > 0)
                 .then(|| status.last_error.map(|failure| failure.message))
                 .flatten(),

@@ -145,6 +145,7 @@ impl Trouble {
     pub(super) fn source(&mut self, report: &ProviderReport) {
         let (name, status) = (report.name.to_string(), &report.status);
         let error = status.last_error.as_ref();
+        // An error before the last success is no news.
         let error = error.filter(|_| status.consecutive_failures > 0);
         let kind = error.map_or(DiscoverErrorKind::Transient, |failure| failure.kind);
         let error = error.map(|failure| failure.message.clone());

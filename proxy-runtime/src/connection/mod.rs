@@ -80,6 +80,7 @@ impl ConnectionInfo {
         let is_trusted =
             |proxies: TrustedProxies| remote.is_some_and(|remote| proxies.trust(remote));
         self.rules = rules;
+        // Decided once, since the other end of a connection does not change.
         self.rules.trusts_senders = match rules.trusted_proxies {
             Some(proxies) => is_trusted(proxies),
             None => rules.trusts_senders,

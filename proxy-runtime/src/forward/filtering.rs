@@ -28,6 +28,7 @@ pub(crate) fn shown_response(
             edits.make_noted(notes);
             edits.apply_to(&mut head.headers);
         }
+        // A filter may have panicked halfway through its changes, so none of them is sent.
         Err(_) => {
             (head, body) = own(
                 StatusCode::INTERNAL_SERVER_ERROR,

@@ -115,6 +115,7 @@ impl Layered {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Response<ProxyBody>, ForwardError>> {
+        // A response that is there counts, even at the deadline.
         if let Some(answer) = &mut self.answer
             && let Poll::Ready(answered) = Pin::new(answer).poll(cx)
         {
@@ -136,6 +137,7 @@ impl Layered {
         recorder.responded(response.status());
         let told = response.extensions().get::<ExchangeInfo>();
         let error = told.and_then(|info| info.error);
+        // Without the record of an attempt, a layer has made the response itself.
         if told.is_none() {
             let said = response.extensions().get::<ReplyCause>();
             recorder.replied(Cause::of_reply(response.status(), said.map(|said| said.0)));
@@ -205,6 +207,7 @@ fn failed(error: BoxError) -> ForwardError {
     if let Some(broken) = error.downcast_ref::<crate::response::BodyError>() {
         said = (broken.kind(), StatusCode::BAD_GATEWAY);
     }
+    // A layer may have wrapped the error of its attempt.
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<ForwardError>() {
             said = (error.kind(), error.status());
@@ -227,6 +230,7 @@ pub(crate) fn rest_of_route() -> RouteService {
 fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
     let (mut parts, body) = request.into_parts();
     let context = parts.extensions.get_mut::<RouteContext>();
+    // A layer that makes a new request may forget the extensions.
     let Some(context) = context.and_then(RouteContext::take) else {
         debug!(target: targets::REQUEST, "a layer has lost the request's extensions");
         let answer = || async {

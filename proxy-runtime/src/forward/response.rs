@@ -8,8 +8,8 @@ use crate::error::ForwardError;
 use crate::head::ErrorForm;
 use crate::response::ProxyBody;
 
-/// A response that the proxy makes itself, in the form that the client prefers: the status in words, and nothing about the
-/// inside.
+/// A local reply, in the form that the client prefers: the status in words, without anything about the inside of the
+/// proxy.
 pub(crate) fn own(status: StatusCode, allow: Option<&str>, form: ErrorForm) -> Response<ProxyBody> {
     let mut fields = HeaderMap::new();
     let text = form.write(status, None, &mut fields);

@@ -94,6 +94,7 @@ pub(crate) fn is_failure(error: ForwardErrorKind) -> bool {
         ForwardErrorKind::UpgradeRequestDestination,
         ForwardErrorKind::UpgradeResponseDestination,
     ];
+    // The cause may lie with the proxy, such as a limit of its own.
     COUNTED.contains(&error) && error.side() == Side::Destination
 }
 
@@ -109,6 +110,7 @@ pub(super) struct TransportFailureRate;
 
 impl PassiveHealthPolicy for TransportFailureRate {
     fn evaluate(&self, request: &Forwarded<'_>) -> Health {
+        // Few requests prove nothing.
         let is_enough = request.requests >= u64::from(request.check.least());
         let rate = match is_enough {
             true => request.failures as f64 / request.requests as f64,
@@ -155,6 +157,7 @@ impl FailureWindow {
         while let Some((ended, counts)) = self.records.front()
             && now.saturating_duration_since(*ended) > length
         {
+            // Subtracted, so that a request need not add all records up.
             self.total.requests -= counts.requests;
             self.total.failures -= counts.failures;
             self.records.pop_front();

@@ -32,6 +32,7 @@ impl Body {
     #[inline]
     pub(crate) fn new(framing: Framing) -> Self {
         match framing {
+            // No byte would follow to end a `Length` of 0.
             Framing::None | Framing::Length(0) | Framing::Tunnel => Self::Ended,
             Framing::Length(length) => Self::Length(length),
             Framing::Chunked => Self::Chunked(ChunkTracker::new()),

@@ -113,6 +113,7 @@ impl Filtering {
         route: &'e ResolvedRoute<'_>,
         connection: impl FnOnce() -> ConnectionInfo,
     ) -> Option<Shown<'e>> {
+        // Only filters that have seen the request see its response.
         let filtered = self
             .0
             .as_deref_mut()
@@ -134,6 +135,7 @@ impl Filtering {
     ) -> (Parts, Bytes) {
         let filtered = self.0.as_deref_mut().map(|filtered| {
             let notes = filtered.edits.take_notes();
+            // Each filter sees one response: the reply takes the place of the destination's.
             let passed = std::mem::take(&mut filtered.passed);
             (passed, (notes, filtered.form))
         });
@@ -166,6 +168,7 @@ impl Filtered {
         let called = policy::call(route.route, || down.show_request(edits, judge));
         match called.map_err(Unconnected::Failed)? {
             PolicyDecision::Pass => {
+                // Permits of policies last as long as the response, which may outlive the exchange.
                 down.hold(&mut self.edits);
                 self.filter(route, down)
             }
@@ -187,6 +190,7 @@ impl Filtered {
         let verdict = down.show_request(&mut self.edits, |head| filters.on_request(head, &context));
         let (passed, said) = match verdict {
             FilterDecision::Pass => (filters.len(), Ok(())),
+            // Filters behind the one that replied have not seen the request, and see no response.
             FilterDecision::Reply(reply, passed) => {
                 (passed, Err(Unconnected::Replied(Box::new(reply))))
             }
@@ -277,6 +281,7 @@ impl Drop for Filtering {
 #[cold]
 fn release(mut filtered: Box<Filtered>) {
     filtered.edits.clear();
+    // Permits are returned now, and not when the state is used again.
     drop(filtered.edits.take_held());
     filtered.passed = 0;
     filtered.form = ErrorForm::default();

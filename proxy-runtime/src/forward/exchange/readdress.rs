@@ -22,6 +22,7 @@ impl SentHead {
     /// Reads the head of a client's request, which came over `connection`.
     #[cold]
     pub(crate) fn read(text: &[u8], connection: ConnectionInfo) -> Option<Self> {
+        // The proxy wrote this head itself, so the limits for clients do not apply.
         let limits = HeadLimits::default()
             .with_bytes(text.len())
             .with_request_line(text.len())
@@ -74,6 +75,7 @@ pub(crate) fn names_destination(
     has_authority: bool,
 ) -> bool {
     match &plan.host {
+        // A computed value may be missing, and then the destination's takes its place.
         HostHeaderRule::Computed(_) => true,
         rule => is_of_destination(rule.resolve(&[]), edits, has_authority),
     }
@@ -94,7 +96,7 @@ pub(crate) fn readdress(head: &mut Vec<u8>, from: &Destination, to: &Destination
     let Some(line) = find(head, b"\r\n") else {
         return;
     };
-    // The later one first, so that the place of the other stays what it is.
+    // `Host` is the first field of a written head. It changes before the target, whose place stays the same then.
     if names_it && head[line..].starts_with(HOST_LINE) {
         let begin = line + HOST_LINE.len();
         let length = find(&head[begin..], b"\r\n").unwrap_or(0);

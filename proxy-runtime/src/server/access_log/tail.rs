@@ -93,6 +93,7 @@ impl RequestTail {
 impl SecondLimit {
     /// Returns true if one more may be taken in this second.
     fn takes(&self, second: u32, most: u32) -> bool {
+        // Second and count are one word, so that one exchange updates both.
         let more = |slot: u64| {
             let (of, count) = ((slot >> 32) as u32, slot as u32);
             let count = if of == second { count } else { 0 };
@@ -109,6 +110,7 @@ impl AccessLogSink for RequestTail {
             true => &self.failed,
             false => &self.served,
         };
+        // Before the line is written, so that requests that are left out cost little.
         if !allowed.takes(second, self.per_second) {
             self.left_out.fetch_add(1, Relaxed);
             return;
@@ -127,6 +129,7 @@ impl AccessLogSink for RequestTail {
             &AccessLogFormat::Json,
             QueryLogging::Names,
         );
+        // Locked only now, so that no worker waits while another one formats a line.
         let mut kept = self.kept.lock();
         kept.taken += 1;
         let number = kept.taken;

@@ -203,6 +203,7 @@ impl<T: Transport> AsyncRead for ConnectionIo<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        // Bytes that were read earlier come first.
         if let Some(prefix) = &mut this.prefix {
             let part = prefix.len().min(buffer.remaining());
             buffer.put_slice(&prefix[..part]);
@@ -269,6 +270,7 @@ impl<T: Transport> AsyncWrite for ConnectionIo<T> {
             match &mut this.linger {
                 Linger::No => {
                     ready!(Pin::new(&mut this.transport).poll_shutdown(cx))?;
+                    // RFC 9112 section 9.6: a close with unread bytes could cost the client its response.
                     this.linger = if this.state.should_linger() {
                         Linger::Reading {
                             until: Box::pin(sleep(LINGER)),
@@ -306,6 +308,7 @@ fn poll_discard<T: Transport>(
         let mut buffer = ReadBuf::new(&mut discarded);
         let result = ready!(Pin::new(&mut *transport).poll_read(cx, &mut buffer));
         let read = buffer.filled().len();
+        // A client that sends on and on gets no more time.
         if result.is_err() || read == 0 || read >= *left {
             return Poll::Ready(());
         }
@@ -375,6 +378,7 @@ enum Linger {
 
 impl<T: Transport> Drop for ConnectionIo<T> {
     fn drop(&mut self) {
+        // A plain close would make a truncated response look complete.
         if self.state.abort.load(Relaxed) || self.state.is_shed() || self.state.worker.is_cutting()
         {
             self.transport.reset_on_drop();

@@ -140,7 +140,7 @@ where
         }
         // First, so that neither the log nor a service sees fields that clients must not set.
         let head = client.input.filled();
-        let reported = validation::settle_claims(head, &mut client.table, &client.state.info);
+        let reported = validation::resolve_client(head, &mut client.table, &client.state.info);
         begin(client, &request, reported);
         let mut found = None;
         // Requests that need no `http` types take the byte path.
@@ -155,6 +155,7 @@ where
                     note_route(client, served, route);
                 }
                 Forwarded::Served { keep } => {
+                    // Dropped here, so that its line is logged before the next request is read.
                     client.record = None;
                     if keep {
                         continue;
@@ -267,6 +268,7 @@ where
     };
     let mut switch = None;
     let mut body = pin!(None);
+    // The call ends with this block, and frees what it holds.
     let answered = {
         let call = pin!(ask(
             client,
