@@ -52,7 +52,7 @@ pub(super) struct Trouble {
     pub(super) concerns: Vec<Concern>,
 }
 
-/// Sources that need attention, by what is the matter.
+/// Sources that need attention, by their problem.
 #[derive(Default)]
 pub(super) struct SourceTrouble {
     pub(super) failing: Vec<String>,

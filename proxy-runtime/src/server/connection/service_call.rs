@@ -66,7 +66,7 @@ impl ResponseRules {
 }
 
 pin_project! {
-    /// One request at who answers it, and the response to it.
+    /// The call of a handler for one request, and its response.
     pub(crate) struct ServiceCall<H>
     where
         H: Handler,

@@ -139,7 +139,7 @@ impl Signs {
         }
     }
 
-    /// Tells those who wait for it that everything was read.
+    /// Wakes the tasks that wait until everything was read.
     fn looked(&self) {
         if self.is_asked.swap(false, Ordering::Acquire) {
             self.has_looked.notify_waiters();
