@@ -177,3 +177,10 @@ pub struct ProviderReport {
     /// Problems that the provider itself reports.
     pub problems: Problems,
 }
+
+impl ProviderReport {
+    /// Returns true if the provider has had a configuration, of this run or of the one before.
+    pub fn has_config(&self) -> bool {
+        self.revision.is_some() || self.status.last_ok.is_some()
+    }
+}

@@ -422,7 +422,7 @@ fn short(text: &str) -> &str {
 }
 
 /// A random id, which is not zero.
-fn random<const N: usize>() -> [u8; N] {
+pub(super) fn random<const N: usize>() -> [u8; N] {
     let mut id = [0; N];
     while id == [0; N] {
         fastrand::fill(&mut id);
