@@ -1,4 +1,4 @@
-//! Progress of slow calls, so that nobody waits in silence.
+//! Progress of slow calls, so that users see what they wait for.
 
 use std::time::Duration;
 
