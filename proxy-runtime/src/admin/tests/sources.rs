@@ -282,7 +282,9 @@ async fn a_service_without_a_usable_address_is_down_before_a_request_tells() {
         let mut discovery = web("7", addresses);
         let problem = proxy_model::Problem::warning("", "no_usable", "no replica is usable");
         let service = discovery.services.remove(0);
-        discovery.services.push(service.with_unusable(problem.into()));
+        discovery
+            .services
+            .push(service.with_unusable(problem.into()));
         discovery
     };
     let running = running(Ok(with(&[]))).await;
