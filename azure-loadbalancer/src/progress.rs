@@ -1,4 +1,4 @@
-//! Progress of slow calls, so that users see what they wait for.
+//! Progress of slow calls: a line of the log for each further 5 s.
 
 use std::time::Duration;
 
