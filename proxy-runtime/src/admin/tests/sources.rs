@@ -70,8 +70,14 @@ struct Running {
 
 /// Starts a proxy whose only source gives this result first.
 async fn running(first: Answer) -> Running {
+    running_after(vec![first]).await
+}
+
+async fn running_after(answers: Vec<Answer>) -> Running {
     let source = Scripted::default();
-    source.next(first);
+    for answer in answers {
+        source.next(answer);
+    }
     let provider = Runner::new(source.clone()).start();
     let source_of_merge = discovery_core::merge::MergeSource::new(provider).with_required(false);
     let merged = Merge::new().source(source_of_merge).start();
@@ -111,6 +117,12 @@ impl Running {
         of_kind.next().cloned().unwrap_or_default()
     }
 
+    /// The state that decides the colour of the source on the page.
+    fn colour(&self) -> String {
+        let state = &self.overview()["flow"]["providers"][0]["state"];
+        state.as_str().unwrap().to_owned()
+    }
+
     fn sentence(&self) -> String {
         self.overview()["sentence"].as_str().unwrap().to_owned()
     }
@@ -125,6 +137,7 @@ fn number(value: &Value) -> f64 {
 async fn a_quarantined_service_is_listed_with_both_ages_and_its_reason() {
     let running = running(Ok(web("7", &["http://127.0.0.1:1"]))).await;
     assert_eq!(running.provider()["quarantined"], serde_json::json!([]));
+    assert_eq!(running.colour(), "healthy");
     running.source.next(Ok(web("abc", &["http://127.0.0.1:2"])));
     running.polled().await;
     tokio::time::sleep(Duration::from_secs(12 * 60)).await;
@@ -153,8 +166,7 @@ async fn a_quarantined_service_is_listed_with_both_ages_and_its_reason() {
     );
     let detail = concern["detail"].as_str().unwrap();
     assert!(detail.starts_with(&expected), "{detail}");
-    let states = running.overview()["providers"].to_string();
-    assert!(states.contains("degraded"), "{states}");
+    assert_eq!(running.colour(), "degraded");
 
     // A source that rejects the requests then freezes the destinations, and says so.
     for _ in 0..50 {
@@ -204,14 +216,9 @@ async fn a_source_that_fails_is_told_alike_everywhere() {
     for (make, expected) in kinds {
         for serves in [true, false] {
             let error = || make("GET /x: 401 Unauthorized");
-            let first = match serves {
-                true => Ok(web("7", &["http://127.0.0.1:1"])),
-                false => Err(error()),
-            };
-            let running = running(first).await;
-            for _ in 0..50 {
-                running.source.next(Err(error()));
-            }
+            let good = serves.then(|| Ok(web("7", &["http://127.0.0.1:1"])));
+            let errors = (0..50).map(|_| Err(error()));
+            let running = running_after(good.into_iter().chain(errors).collect()).await;
             running.polled().await;
             let provider = running.provider();
             assert_eq!(provider["state"], "failing");
@@ -229,6 +236,7 @@ async fn a_source_that_fails_is_told_alike_everywhere() {
             assert_eq!(is_named, expected.contains("rejects"), "{sentence}");
             let concern = running.concern("source");
             assert_eq!(concern["state"], "failing");
+            assert_eq!(running.colour(), "failing");
             assert_eq!(concern["detail"], "GET /x: 401 Unauthorized");
         }
     }
@@ -266,12 +274,14 @@ async fn a_source_that_answers_in_part_is_degraded_with_the_age_of_its_oldest_an
         assert_eq!(concern["detail"], "GET /x: 403 Forbidden");
         assert_eq!(running.sentence(), expected);
         assert_eq!(running.overview()["state"], "degraded");
+        assert_eq!(running.colour(), "degraded");
         // It ends with the next whole answer.
         running.source.next(Ok(web("7", &["http://127.0.0.1:1"])));
         running.polled().await;
         assert!(running.sentence().starts_with("All is well"));
         assert_eq!(running.provider()["condition"], Value::Null);
         assert_eq!(running.concern("source"), Value::Null);
+        assert_eq!(running.colour(), "healthy");
     }
 }
 
@@ -289,7 +299,7 @@ async fn a_service_without_a_usable_address_is_down_before_a_request_tells() {
     };
     let running = running(Ok(with(&[]))).await;
     let service = running.provider()["quarantined"][0].clone();
-    assert_eq!(service["serves"], "rules of 0 s ago, no destination");
+    assert_eq!(service["serves"], "rules of 2 s ago, no destination");
     assert_eq!(service["reason"], ": no replica is usable");
     assert_eq!(service["destinations_age"], Value::Null);
     assert_eq!(running.concern("service")["state"], "down");
