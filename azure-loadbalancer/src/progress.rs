@@ -1,4 +1,4 @@
-//! Progress of slow calls, so that nobody waits in silence.
+//! Progress of slow calls: a line of the log for each further 5 s.
 
 use std::time::Duration;
 

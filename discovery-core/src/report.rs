@@ -15,7 +15,7 @@ use crate::timestamp::Timestamp;
 pub struct FinishedCycle {
     /// The number of the poll, from 1.
     pub cycle: u64,
-    /// Its beginning.
+    /// The beginning of the cycle.
     pub began: Timestamp,
     /// The time that it took: the calls to the source, and what was made of the answers.
     pub took: Duration,

@@ -154,8 +154,8 @@ pub struct QuarantinedService {
     #[serde(rename = "last_good")]
     pub last_known_good: Option<Timestamp>,
     /// The time at which the destinations that serve were last confirmed. They follow the source while the
-    /// rules stay, unless the source cannot provide them. `None` if nothing serves, or if no instance of the service can
-    /// be a destination.
+    /// rules stay, unless the source cannot provide them. `None` if nothing serves, or if no instance of the service
+    /// can be a destination.
     pub destinations: Option<Timestamp>,
     /// The reasons. Pointers begin at the service.
     pub problems: Problems,

@@ -43,7 +43,7 @@ pub(crate) trait Recycle<T> {
     /// Takes a value from the pool, if there is one.
     fn acquire(&'static self) -> Option<T>;
 
-    /// Keeps a value for the next one who needs it, unless there are enough, or the thread ends.
+    /// Keeps a value for later use, unless there are enough, or the thread ends.
     fn keep(&'static self, value: T);
 }
 

@@ -35,7 +35,7 @@ use crate::head::{ErrorForm, HeaderMutations, HeldValues, HttpHead};
 use crate::layer::{ProxyRequestBody, RouteService};
 use crate::observe::{LOG_PAUSE, targets};
 use crate::response::ProxyBody;
-use crate::transform::apply_to_own_response;
+use crate::transform::CompiledTransforms;
 
 /// Creates the policies of routes.
 pub trait PolicySource: Send + Sync + 'static {
@@ -233,6 +233,7 @@ impl Layer<RouteService> for Around {
     fn layer(&self, rest: RouteService) -> Guarded {
         Guarded {
             policies: Arc::clone(&self.policies),
+            plan: CompiledTransforms::of(&self.route, None),
             route: Arc::clone(&self.route),
             rest,
         }
@@ -253,6 +254,7 @@ fn may_begin_tunnel(parts: &Parts) -> bool {
 pub(crate) struct Guarded {
     policies: Arc<dyn RoutePolicies>,
     route: Arc<Route>,
+    plan: Arc<CompiledTransforms>,
     rest: RouteService,
 }
 
@@ -269,6 +271,7 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
         let Self {
             policies,
             route,
+            plan,
             rest,
         } = self.clone();
         Box::pin(async move {
@@ -289,7 +292,7 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
                     let mut response = reply.into_response(form).map(ProxyBody::text);
                     notes.apply_to(response.headers_mut());
                     let status = response.status();
-                    apply_to_own_response(route.transforms(), status, response.headers_mut());
+                    plan.change_response(status, response.headers_mut());
                     response
                 }
                 None => {

@@ -31,7 +31,8 @@ impl Evaluator {
             let (service, evaluation) = &mut answer[position];
             let (fallback, warnings) = self.fallback(service, evaluation, &good);
             evaluation.fallback = fallback;
-            // The problems of what serves: of addresses, for example, which nobody looks at while labels are wrong.
+            // The problems of the rules that serve, such as those of addresses, which are not checked while labels are
+            // wrong.
             for warning in warnings {
                 if !evaluation.problems.iter().any(|known| *known == warning) {
                     evaluation.problems.push(warning);

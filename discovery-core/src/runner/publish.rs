@@ -176,7 +176,7 @@ impl Publisher {
             }
             state.status.consecutive_failures = state.status.consecutive_failures.saturating_add(1);
             let failures = state.status.consecutive_failures;
-            // A rejection after other failures is news: it needs somebody who corrects a credential.
+            // A rejection after other failures is news: an operator has to correct a credential.
             let is_news = is_first || is_rejected && !was_rejected;
             (is_news, state.config.is_some(), failures)
         });

@@ -54,7 +54,7 @@ pub(super) struct Trouble {
     pub(super) concerns: Vec<Concern>,
 }
 
-/// Sources that need attention, by what is the matter.
+/// Sources that need attention, by their problem.
 #[derive(Default)]
 pub(super) struct SourceTrouble {
     /// Sources that cannot be read, by the kind of failure. True if something of them serves.

@@ -153,7 +153,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// A random number below `bound`; 0 if `bound` is 0. Tests can set the seed.
-    pub fn random_below(&self, bound: u64) -> u64 {
+    pub(crate) fn random_below(&self, bound: u64) -> u64 {
         self.random.below(bound)
     }
 }

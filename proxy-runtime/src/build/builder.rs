@@ -272,6 +272,7 @@ impl ProxyBuilder {
 
     /// Sets the seed of random choices, for tests. Default: each thread has a generator that the
     /// system seeds.
+    #[doc(hidden)]
     pub fn random_seed(mut self, seed: u64) -> Self {
         self.settings.context.random = Random::seeded(seed);
         self

@@ -148,7 +148,7 @@ async fn chart(shared: &Shared) {
 #[cfg(not(feature = "admin"))]
 async fn chart(_: &Shared) {}
 
-/// Follows the files of certificates for destinations.
+/// Reloads the certificates for destinations when their files change.
 #[cfg(feature = "tls")]
 async fn renew(shared: &Shared) {
     let Some(tls) = shared.tls() else {

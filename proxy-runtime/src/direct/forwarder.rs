@@ -112,7 +112,7 @@ impl Forwarder {
     }
 
     /// Sends a request. Its [`ConnectionInfo`](crate::ConnectionInfo) among the extensions becomes `X-Forwarded-For`;
-    /// the [`ExchangeInfo`](crate::forward::ExchangeInfo) of the response tells an error.
+    /// the [`ExchangeInfo`](crate::forward::ExchangeInfo) of the response has the error, if there was one.
     ///
     /// # Errors
     ///

@@ -35,7 +35,7 @@ pub(crate) struct ConnectContext<'a> {
     pub(crate) is_bound: bool,
     /// The time by which the response must have begun.
     pub(crate) due: Option<Instant>,
-    /// The client that the destination is told of, if its cluster wants that.
+    /// The client to announce to the destination, if its cluster wants that.
     pub(crate) announced: Option<AnnouncedClient>,
 }
 

@@ -28,8 +28,7 @@ pub enum ParsedRequest {
 }
 
 impl ParsedRequest {
-    /// Returns the explanation without [secrets](Explanation::without_secrets). A valid request is
-    /// explained by `decide`.
+    /// Returns the explanation without secrets: tokens, cookies and the like. A valid request is explained by `decide`.
     pub fn explain(
         self,
         decide: impl FnOnce(&Parts, ConnectionInfo) -> Explanation,

@@ -46,7 +46,6 @@ mod body_kind;
 mod downstream;
 pub(crate) mod exchange;
 mod exchange_plan;
-pub(crate) mod filtering;
 mod handshake;
 mod head_lines;
 mod layered;

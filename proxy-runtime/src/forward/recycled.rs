@@ -64,7 +64,7 @@ impl HeadParts {
     }
 }
 
-/// Returns a map of at most so many fields of `head`, with capacity for `more`. Values share its memory. `None` if
+/// Returns a map of at most `most` fields of `head`, with capacity for `more`. Values share its memory. `None` if
 /// a field cannot be represented in `http` types.
 pub(crate) fn fields<'a>(
     kind: Kind,

@@ -241,9 +241,7 @@ pub(crate) fn final_head(
     if let Some(edits) = edits {
         edits.apply_to(&mut fields);
     }
-    for operation in &plan.response {
-        operation.apply(status, &mut fields);
-    }
+    plan.change_response(status, &mut fields);
     Some((status, fields))
 }
 

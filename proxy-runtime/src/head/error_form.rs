@@ -78,7 +78,7 @@ impl ErrorForm {
         Self::of(lines.map(HeaderValue::as_bytes))
     }
 
-    /// Returns a body that says the status, and a sentence that says more about it. Adds the fields that belong to it.
+    /// Returns a body with the status and a sentence that explains it. Adds the fields that describe the body.
     #[cold]
     pub(crate) fn write(
         self,

@@ -138,7 +138,7 @@ impl ResponseSlot {
     }
 }
 
-/// A part of a response's body, and what is known to follow it.
+/// A part of a response's body, with its trailers and end as far as they are known.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pub(super) data: Option<Bytes>,

@@ -245,7 +245,8 @@ impl Server {
     }
 
     /// The counters of the server.
-    pub fn metrics(&self) -> &Arc<ServerMetrics> {
+    #[cfg(feature = "admin")]
+    pub(crate) fn metrics(&self) -> &Arc<ServerMetrics> {
         &self.metrics
     }
 

@@ -263,8 +263,8 @@ pub(crate) struct ConnectionPermit {
 }
 
 impl ConnectionPermit {
-    /// Counts the connection as one of its client, who was not known when it was accepted. False: the
-    /// client's address is at the maximum.
+    /// Counts the connection for its client, which was not known at the accept. Returns false if the client's
+    /// address is at the maximum.
     pub(crate) fn count_client(&mut self, remote: SocketAddr) -> bool {
         let source = self.worker.source_of(remote);
         if let Ok(source) = source {

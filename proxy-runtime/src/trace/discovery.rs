@@ -59,7 +59,9 @@ fn span(trace_id: [u8; 16], source: &str, cycle: &FinishedCycle) -> TraceSpan {
         kind: SpanKind::Internal,
         name: "discovery poll".to_owned(),
         start,
-        end: start.checked_add(cycle.took).unwrap_or_else(SystemTime::now),
+        end: start
+            .checked_add(cycle.took)
+            .unwrap_or_else(SystemTime::now),
         attributes,
         is_error: cycle.error.is_some(),
     }

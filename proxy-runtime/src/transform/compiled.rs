@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use http::header::{HOST, TE};
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proxy_model::RequestHead;
 use proxy_model::compiled::Route;
 use proxy_model::matching::RouteValues;
@@ -133,6 +133,13 @@ impl CompiledTransforms {
 }
 
 impl CompiledTransforms {
+    /// Makes the route's changes of the fields of a response with this status, in order.
+    pub(crate) fn change_response(&self, status: StatusCode, fields: &mut HeaderMap) {
+        for operation in &self.response {
+            operation.apply(status, fields);
+        }
+    }
+
     /// Returns true if responses keep their fields, apart from those about the connection.
     #[cfg(all(feature = "http2", feature = "server"))]
     #[inline]

@@ -16,8 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 #[cfg(feature = "http2")]
 use super::http2::Http2Io;
-use super::owner::ConnectionOwner;
-use super::slot::Slot;
+use super::slot::{ConnectionOwner, Slot};
 use super::transport::UpstreamTransport;
 use crate::observe::GaugeGuard;
 use crate::stream::ByteStream;

@@ -38,7 +38,6 @@ mod lease;
 mod once;
 mod opening;
 mod options;
-mod owner;
 mod pool;
 pub(crate) mod protocol;
 mod proxy_header;

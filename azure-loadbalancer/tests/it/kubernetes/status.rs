@@ -193,8 +193,8 @@ async fn a_finalizer_goes_when_nothing_is_left() {
     }
 }
 
-/// While a write that removes a resource of a deleted service fails, the service keeps its finalizer: without it the
-/// object would be gone, and the resource would belong to nobody.
+/// A deleted service keeps its finalizer as long as the removal of one of its resources fails: without it the object
+/// would be gone, and the resource would have no owner.
 #[tokio::test(start_paused = true)]
 async fn a_finalizer_stays_while_a_deletion_fails() {
     let kinds = [

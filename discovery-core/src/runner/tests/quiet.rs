@@ -86,7 +86,7 @@ async fn a_warning_is_logged_when_a_state_begins_and_not_every_cycle() {
     assert_eq!(*warnings.0.lock(), expected);
 }
 
-/// A rejection is told as one, also after other failures: somebody has to correct a credential.
+/// A rejection is reported as one, also after other failures: an operator has to correct a credential.
 #[tokio::test(start_paused = true)]
 async fn a_rejection_is_no_missing_answer() {
     let warnings = Warnings::default();

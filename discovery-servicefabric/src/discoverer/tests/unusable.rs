@@ -70,7 +70,7 @@ async fn one_unusable_address_is_left_out_and_named_and_the_others_serve() {
     }
 }
 
-/// The addresses of before are withdrawn by the cluster itself, so they do not serve. The service is not silent about it.
+/// The cluster itself has withdrawn the earlier addresses, so they do not serve. The service reports that.
 #[tokio::test(start_paused = true)]
 async fn a_service_without_a_usable_address_is_listed_and_serves_at_no_earlier_one() {
     for (address, why) in UNUSABLE {

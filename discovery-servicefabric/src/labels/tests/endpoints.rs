@@ -214,7 +214,7 @@ fn one_bad_replica_does_not_hide_the_others() {
     );
 }
 
-/// However many there are, the warning names a few. A partition without any usable replica has the other warning.
+/// The warning names a few of any number. A partition without any usable replica has the other warning.
 #[test]
 fn replicas_that_are_left_out_are_named_in_one_warning() {
     let many: Vec<_> = (1..=7).map(|id| replica(id, "https://+:1")).collect();

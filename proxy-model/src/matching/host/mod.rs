@@ -36,8 +36,8 @@ const MAX_TEXT: usize = 4 * MAX_NAME;
 ///
 /// A request that names no port has the port 443 with TLS and 80 without.
 ///
-/// Names beyond ASCII are written in Unicode (`bücher.example`) or in ASCII form (`xn--bcher-kva.example`, punycode). Both
-/// are the same pattern.
+/// Names beyond ASCII are written in Unicode (`bücher.example`) or in ASCII form (`xn--bcher-kva.example`, punycode).
+/// Both are the same pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostPattern {
     text: Box<str>,

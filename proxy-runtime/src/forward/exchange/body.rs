@@ -49,7 +49,7 @@ impl Body {
         }
     }
 
-    /// Returns true at the end.
+    /// Returns true if the body has ended.
     #[cfg_attr(
         not(feature = "server"),
         expect(dead_code, reason = "for the clients of a server")

@@ -12,8 +12,7 @@ use super::resolved_route::ResolvedRoute;
 use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::filter::{FilterDecision, Reply, RequestEdit, ResponseEdit};
-use crate::forward::filtering::shown_response;
-use crate::forward::response::own;
+use crate::forward::response::{own, shown_response};
 use crate::head::{ErrorForm, HeaderMutations};
 use crate::http1::{HeadTable, RawResponse};
 use crate::local_pool::{LocalPool, Recycle};
@@ -150,7 +149,7 @@ impl Filtering {
         let filters = route.filters().zip(passed);
         let filters = filters.map(|(filters, passed)| (filters, passed, &context));
         let notes = notes.unwrap_or_default();
-        let shown = shown_response(response, filters, notes, route.route.transforms());
+        let shown = shown_response(response, filters, notes, route.plan);
         let (head, mut body) = shown.into_parts();
         (head, body.take_text())
     }

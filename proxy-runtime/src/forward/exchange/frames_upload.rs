@@ -34,7 +34,7 @@ pub(crate) trait Frames {
     /// Returns true if nothing follows the data that was polled.
     fn has_ended(&self) -> bool;
 
-    /// Records that the destination has taken so many bytes.
+    /// Records that the destination has taken `bytes`.
     fn taken(&mut self, bytes: usize);
 }
 

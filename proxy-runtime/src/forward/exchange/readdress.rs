@@ -88,8 +88,8 @@ pub(crate) fn host_of(destination: &Destination) -> &HeaderValue {
     own.unwrap_or_else(|| destination.address().authority())
 }
 
-/// Changes what depends on the destination: `Host`, if that names it, and the path that its address
-/// begins with. Of what was taken off a path and left nothing, it is forgotten that there was no `/`.
+/// Changes the parts of a head that depend on the destination: `Host`, if it names the destination, and the base
+/// path of its address. A path that became empty was written as `/`, and keeps that slash.
 #[cold]
 pub(crate) fn readdress(head: &mut Vec<u8>, from: &Destination, to: &Destination, names_it: bool) {
     let find = |text: &[u8], what: &[u8]| text.windows(what.len()).position(|there| there == what);

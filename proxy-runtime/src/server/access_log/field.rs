@@ -41,7 +41,7 @@ pub(super) enum LogField {
 /// The value of a field.
 #[derive(Debug)]
 pub(super) enum Value<'a> {
-    /// Text of our own, without characters that need an escape.
+    /// Text of the proxy, without characters that need an escape.
     Plain(Cow<'static, str>),
     /// Bytes from outside.
     Foreign(Cow<'a, [u8]>),

@@ -18,8 +18,8 @@ const LONGEST: usize = 512;
 
 /// The latest requests for the [admin API](crate::admin): the fields of the access log, without the values of queries.
 ///
-/// At most 200 are kept. Of one second, only so many are taken, and as many failed ones beside them; the others cost
-/// two atomic operations.
+/// At most 200 are kept. The number per second is limited, separately for failed requests and for others. A request
+/// beyond the limit costs two atomic operations.
 pub struct RequestTail {
     per_second: u32,
     begun: Instant,
@@ -42,7 +42,7 @@ struct Kept {
 }
 
 impl RequestTail {
-    /// Keeps at most so many requests of a second.
+    /// Keeps at most `per_second` requests of a second, and as many failed ones.
     pub fn new(per_second: u32) -> Self {
         Self {
             per_second,

@@ -98,10 +98,10 @@ impl Transport for tokio_rustls::server::TlsStream<ClientSocket> {
     }
 }
 
-/// The socket of a connection: counts, notices who waits for whom, and ends the connection properly.
+/// The socket of a connection: counts bytes, notes which side waits for the other, and ends the connection properly.
 ///
-/// It is the last thing of a connection that lives, also when the connection became a tunnel, so that it holds the
-/// connection's place in the count.
+/// It outlives all other parts of a connection, also after a switch to a tunnel, so it holds the connection's place
+/// in the count.
 pub(crate) struct ConnectionIo<T: Transport> {
     transport: T,
     /// Bytes to read again: the start of HTTP/2.
@@ -154,7 +154,7 @@ impl<T: Transport> ConnectionIo<T> {
 
     /// # Errors
     ///
-    /// The connection was told to end for what it holds.
+    /// Fails if the connection must end because of the memory that it holds.
     #[inline]
     fn may_go_on(&self) -> io::Result<()> {
         match self.state.is_shed() {
@@ -290,10 +290,10 @@ impl<T: Transport> AsyncWrite for ConnectionIo<T> {
     }
 }
 
-/// Reads and discards until the peer closes, the time is over, or too much came.
+/// Reads and discards until the peer closes, the time is over, or the maximum of bytes is reached.
 ///
 /// Closing a socket with unread bytes makes the system send a reset, and a reset makes the peer's system drop what it
-/// had received: the very response that says what was wrong (RFC 9112 section 9.6).
+/// had received: the response that explains the rejection (RFC 9112 section 9.6).
 fn poll_discard<T: Transport>(
     transport: &mut T,
     until: Pin<&mut Sleep>,

@@ -111,7 +111,7 @@ impl<B: Body> ResponseBody<B> {
         tracking.is_flushed = is_flushed;
     }
 
-    /// A fixed text of ours.
+    /// Creates the body of a local reply, a fixed text.
     pub(crate) fn text(text: Bytes, record: RequestRecord) -> Self {
         let expected = Expected::default();
         Self {

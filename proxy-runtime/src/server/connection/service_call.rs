@@ -66,7 +66,7 @@ impl ResponseRules {
 }
 
 pin_project! {
-    /// One request at who answers it, and the response to it.
+    /// The call of a handler for one request, and its response.
     pub(crate) struct ServiceCall<H>
     where
         H: Handler,
@@ -358,8 +358,11 @@ pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
 /// message at a time.
 #[cfg(feature = "http2")]
 pub(crate) fn is_grpc_call(method: &Method, headers: &HeaderMap) -> bool {
+    if *method != Method::POST {
+        return false;
+    }
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let rest = kind.and_then(|kind| kind.strip_prefix(GRPC));
     let is_grpc = matches!(rest, Some([] | [b'+' | b';', ..]));
-    is_grpc && *method == Method::POST && headers.get(TE).is_some_and(|te| te == "trailers")
+    is_grpc && headers.get(TE).is_some_and(|te| te == "trailers")
 }

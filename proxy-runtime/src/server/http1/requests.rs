@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
@@ -212,6 +213,7 @@ fn validate<T: Transport>(
 }
 
 /// Begins the record of a request.
+#[inline]
 fn begin<T: Transport>(
     client: &mut Client<T>,
     request: &RawRequest,
@@ -223,27 +225,33 @@ fn begin<T: Transport>(
         state.retire();
     }
     client.clock.begin_exchange();
-    let mut record = RequestRecord::new(state.clone());
-    record.report_client(reported);
-    if state.worker.access_log.is_some() {
-        // Parsed for the log only: the byte path needs no `http` types.
-        let head = Bytes::copy_from_slice(&client.input.filled()[..request.head_length()]);
-        let mut read = Request::new(());
-        if read_request(
-            &head,
-            request,
-            &client.table,
-            ChosenFields::Logged,
-            &mut read,
-        )
-        .is_ok()
-        {
-            let (parts, ()) = read.into_parts();
-            record.draft = Some(Box::new(Draft::new(&parts, *record.info())));
-            recycled::release(Kind::Logged, parts.headers, parts.extensions);
-        }
+    let record = client
+        .record
+        .insert(RequestRecord::new(Arc::clone(&client.state)));
+    if reported.is_some() {
+        record.report_client(reported);
     }
-    client.record = Some(record);
+    if client.state.worker.access_log.is_some() {
+        begin_line(client, request);
+    }
+}
+
+/// Begins the line of a request for the access log.
+// Apart, for servers without one.
+#[inline(never)]
+fn begin_line<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
+    let Some(record) = &mut client.record else {
+        return;
+    };
+    // Parsed for the log only: the byte path needs no `http` types.
+    let head = Bytes::copy_from_slice(&client.input.filled()[..request.head_length()]);
+    let mut read = Request::new(());
+    let logged = ChosenFields::Logged;
+    if read_request(&head, request, &client.table, logged, &mut read).is_ok() {
+        let (parts, ()) = read.into_parts();
+        record.draft = Some(Box::new(Draft::new(&parts, *record.info())));
+        recycled::release(Kind::Logged, parts.headers, parts.extensions);
+    }
 }
 
 /// Serves a request over `http` types.

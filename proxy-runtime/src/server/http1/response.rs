@@ -84,27 +84,26 @@ pub(super) fn write_head(
     write_status_line(head, out);
     // RFC 9110 section 8.6 forbids a length in these.
     let has_no_length = status.is_informational() || status == StatusCode::NO_CONTENT;
+    // Framing fields are dropped here and written below for the chosen framing. Most heads have a length and no other.
     let is_plain = classes.intersection(SPECIAL).is_empty();
-    // Framing fields are dropped here and written below for the chosen framing.
     for (name, value) in &head.headers {
-        if !is_plain
-            && (name == TRANSFER_ENCODING
-                || name == CONTENT_LENGTH
-                || (name == CONNECTION && !is_switch)
-                || is_of_connection(name)
-                || (has_options
-                    && !is_switch
-                    && name != UPGRADE
-                    && has_option(&head.headers, name.as_str()))
-                || (name == TRAILER
-                    && writing
-                        == (Writing::Chunked {
-                            with_trailers: false,
-                        })))
-        {
-            continue;
+        let is_dropped = name == CONTENT_LENGTH
+            || (!is_plain
+                && (name == TRANSFER_ENCODING
+                    || (name == CONNECTION && !is_switch)
+                    || is_of_connection(name)
+                    || (has_options
+                        && !is_switch
+                        && name != UPGRADE
+                        && has_option(&head.headers, name.as_str()))
+                    || (name == TRAILER
+                        && writing
+                            == (Writing::Chunked {
+                                with_trailers: false,
+                            }))));
+        if !is_dropped {
+            write_field(name, value, out);
         }
-        write_field(name, value, out);
     }
     match writing {
         Writing::Length(length) => write_length(length, out),
@@ -149,10 +148,8 @@ pub(super) fn write_head(
     }
 }
 
-/// Classes of fields that may be dropped from a head.
-const SPECIAL: ClassSet = ClassSet::CONNECTION
-    .with(FieldClass::ContentLength)
-    .with(FieldClass::Trailer);
+/// Classes of fields that may be dropped from a head, besides the length.
+const SPECIAL: ClassSet = ClassSet::CONNECTION.with(FieldClass::Trailer);
 
 /// Appends a response with a body in memory. Returns the number of body bytes written.
 pub(crate) fn write_text(

@@ -56,7 +56,7 @@ pub(super) struct Accepted {
 enum ConnectionPhase<T: Transport> {
     Opening(Box<Handshake<Watched<T>, Bytes>>),
     Open(Box<OpenConnection<T>>),
-    /// The connection was told to end before its handshake was complete.
+    /// The server ended the connection before its handshake was complete.
     Closed,
 }
 

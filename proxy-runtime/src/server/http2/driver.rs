@@ -160,7 +160,7 @@ enum Phase {
     Idle,
     /// A request is in progress.
     Busy,
-    /// The connection was told to end.
+    /// The server has begun to end the connection.
     Closing,
 }
 

@@ -158,7 +158,7 @@ impl Policies {
     }
 }
 
-/// The policy of a connection, where there are several.
+/// The policy of a connection, if the names of the listener have several policies.
 pub(crate) struct ConnectionPolicy {
     policies: Arc<Policies>,
     index: usize,

@@ -139,7 +139,7 @@ impl Signs {
         }
     }
 
-    /// Tells those who wait for it that everything was read.
+    /// Wakes the tasks that wait until everything was read.
     fn looked(&self) {
         if self.is_asked.swap(false, Ordering::Acquire) {
             self.has_looked.notify_waiters();
@@ -229,12 +229,12 @@ impl Drop for Place {
     }
 }
 
-/// Asks for signs of life.
+/// The keep-alive of a connection: PINGs while there are requests, and the timer for their answers.
 struct KeepAlive {
     pings: Option<PingPong>,
     /// Runs while there are requests.
     timer: Option<Pin<Box<Sleep>>>,
-    /// A ping waits for its answer.
+    /// True while a PING waits for its answer.
     is_asked: bool,
 }
 

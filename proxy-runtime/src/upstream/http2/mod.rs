@@ -34,7 +34,7 @@ use super::error::ConnectError;
 use super::group::RuntimeGroup;
 use super::http1::MAX_HEAD;
 use super::io::UpstreamIo;
-use super::owner::ConnectionOwner;
+use super::slot::ConnectionOwner;
 
 /// Bytes that a destination may send per stream before the client has taken some of them: as much as a transfer over
 /// HTTP/1.1 has on the way, and 2 Gbit/s at a round trip of 1 ms.
