@@ -318,8 +318,8 @@ impl Executor {
     }
 }
 
-/// Returns the services, with a mark on those whose UID is no UUID, as for documents: what is there of them stays as it is.
-/// What a plan would create could not be recognised as an orphan later.
+/// Returns the services, with a mark on those whose UID is no UUID, as for documents: what is there of them stays as
+/// it is. What a plan would create could not be recognised as an orphan later.
 fn checked(services: &[Service]) -> Cow<'_, [Service]> {
     let wrong = |service: &Service| match service.unreadable {
         None => naming::check_uid(&service.uid).err(),

@@ -5,7 +5,7 @@ use azure_loadbalancer::{Service, plan};
 
 use crate::execute::world::*;
 
-/// UIDs that are no UUIDs: names made of them would be nobody's once the service is gone.
+/// UIDs that are no UUIDs: names made of them would have no owner once the service is gone.
 const NO_UUIDS: [&str; 5] = [
     "web-1",
     "\u{fc}",
@@ -46,7 +46,7 @@ async fn a_uid_that_is_none_is_an_error_of_its_service_alone() {
     }
 }
 
-/// What an earlier version made of such a UID stays while the service exists, and goes with it.
+/// Resources that an earlier version made of such a UID stay while the service exists, and go with it.
 #[tokio::test(start_paused = true)]
 async fn what_there_is_of_such_a_uid_stays_and_can_be_deleted() {
     let emulator = azure(EmulatorOptions::default());

@@ -495,8 +495,8 @@ async fn defaults_that_cannot_be_read_are_not_taken_for_none() {
     assert_eq!(second.problems.len(), 1);
 }
 
-/// Rejected calls while a label is wrong and instances have moved: it is told as a rejection, whether older answers stand
-/// in or not; what is quarantined stays listed, and follows its instances once the credentials are right.
+/// Rejected calls while a label is wrong and instances have moved: they are told as a rejection, whether older answers
+/// stand in or not. What is quarantined stays listed, and follows its instances once the credentials are right.
 #[tokio::test(start_paused = true)]
 async fn rejections_are_told_as_such_beside_quarantine_and_older_answers() {
     let set_order = |cluster: &FakeCluster, order: &'static str| {
