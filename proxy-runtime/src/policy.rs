@@ -35,7 +35,7 @@ use crate::head::{ErrorForm, HeaderMutations, HeldValues, HttpHead};
 use crate::layer::{ProxyRequestBody, RouteService};
 use crate::observe::{LOG_PAUSE, targets};
 use crate::response::ProxyBody;
-use crate::transform::apply_to_own_response;
+use crate::transform::CompiledTransforms;
 
 /// Creates the policies of routes.
 pub trait PolicySource: Send + Sync + 'static {
@@ -166,6 +166,7 @@ pub(crate) fn call(
     route: &Route,
     judge: impl FnOnce() -> PolicyDecision,
 ) -> Result<PolicyDecision, ForwardError> {
+    // A panic of a policy ends this request with 500, and not the worker.
     match contained_call(judge) {
         Ok(PolicyDecision::Respond(reply)) => Ok(PolicyDecision::Respond(reply.of_policy())),
         Ok(verdict) => Ok(verdict),
@@ -180,6 +181,7 @@ pub(crate) async fn wait(route: &Route, waiting: Waiting) -> Result<Decide, Forw
 }
 
 fn panicked(route: &Route, panic: &str) -> ForwardError {
+    // A policy that panics at each request must not fill the log.
     static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
     if let Some(left_out) = SELDOM.pass() {
         error!(target: targets::REQUEST, route = %route.id(), panic, left_out, "a policy panicked");
@@ -231,6 +233,7 @@ impl Layer<RouteService> for Around {
     fn layer(&self, rest: RouteService) -> Guarded {
         Guarded {
             policies: Arc::clone(&self.policies),
+            plan: CompiledTransforms::of(&self.route, None),
             route: Arc::clone(&self.route),
             rest,
         }
@@ -251,6 +254,7 @@ fn may_begin_tunnel(parts: &Parts) -> bool {
 pub(crate) struct Guarded {
     policies: Arc<dyn RoutePolicies>,
     route: Arc<Route>,
+    plan: Arc<CompiledTransforms>,
     rest: RouteService,
 }
 
@@ -267,6 +271,7 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
         let Self {
             policies,
             route,
+            plan,
             rest,
         } = self.clone();
         Box::pin(async move {
@@ -279,6 +284,7 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
             let mut edits = HeaderMutations::default();
             let head = HttpHead::new(&parts);
             let judged = judge_http(&*policies, &route, &head, &mut edits).await?;
+            // Notes are for the response, which does not exist yet.
             let notes = edits.take_notes();
             let held = Arc::new(edits.take_held());
             let mut response = match judged {
@@ -286,13 +292,14 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
                     let mut response = reply.into_response(form).map(ProxyBody::text);
                     notes.apply_to(response.headers_mut());
                     let status = response.status();
-                    apply_to_own_response(route.transforms(), status, response.headers_mut());
+                    plan.change_response(status, response.headers_mut());
                     response
                 }
                 None => {
                     // `Connection` must not take away what the policies tell the destination.
                     strip_options(&mut parts.headers);
                     edits.apply_to(&mut parts.headers);
+                    // A tunnel's response has no body that would end with it: the exchange keeps the values instead.
                     if !held.is_empty() && may_begin_tunnel(&parts) {
                         parts.extensions.insert(HeldByTunnel(Arc::clone(&held)));
                     }
@@ -302,6 +309,7 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
                     response
                 }
             };
+            // Held values, such as the permit of a limiter, live until the end of the body and not only of the head.
             if !held.is_empty() {
                 response.body_mut().on_end(move |_| drop(held));
             }

@@ -9,7 +9,7 @@ use crate::status::shown_url::shown_url;
 impl Explanation {
     /// Hides values of headers and query parameters that transforms add, if their names sound like
     /// secrets. Headers that `asked` already has stay, since the caller knows them.
-    pub fn without_secrets(mut self, asked: &Parts) -> Self {
+    pub(super) fn without_secrets(mut self, asked: &Parts) -> Self {
         if let Some(forwarded) = &mut self.forwarded {
             hide_added(forwarded, asked);
         }

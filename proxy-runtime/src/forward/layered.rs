@@ -42,8 +42,7 @@ pub(super) fn validate(
     is_empty: bool,
 ) -> Result<(), ForwardError> {
     let route = context.route();
-    let state = context.generation().route(context.index());
-    plan::check_route(route, state, parts.uri.path())?;
+    plan::check_route(route, context.route_state(), parts.uri.path())?;
     let limit = body_limit(context.service().shared().max_request_body(), route);
     plan::validate(
         &HttpHead::new(parts),
@@ -111,15 +110,8 @@ impl Layered {
         ResponseFuture::known(fail(context, error, recorder))
     }
 
-    fn poll_answer(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Response<ProxyBody>, ForwardError>> {
-        if let Some(answer) = &mut self.answer
-            && let Poll::Ready(answered) = Pin::new(answer).poll(cx)
-        {
-            return Poll::Ready(answered.map_err(failed));
-        }
+    /// Ready when the time of the request is over.
+    fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = self.deadline else {
             return Poll::Pending;
         };
@@ -127,8 +119,14 @@ impl Layered {
         let expiry = self
             .expiry
             .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
-        let expired = expiry.as_mut().poll(cx);
-        expired.map(|()| Err(End::Deadline.error(Stage::Done)))
+        expiry.as_mut().poll(cx)
+    }
+
+    /// Ends the call of the layers, and returns the recorder of the request.
+    fn end(&mut self) -> OpenRecorder {
+        self.answer = None;
+        let recorder = self.recorder.take();
+        recorder.expect("a finished future is not polled")
     }
 
     /// The layers' response.
@@ -161,19 +159,22 @@ impl Future for Layered {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<ProxyBody>> {
         let this = self.get_mut();
-        let answered = ready!(this.poll_answer(cx));
-        this.answer = None;
-        let recorder = this
-            .recorder
-            .take()
-            .expect("a finished future is not polled");
-        match answered {
-            Ok(mut response) => {
+        // Each move of a response costs as much as all the rest here.
+        // A response that is there counts, even at the deadline.
+        let error = match this.answer.as_mut().map(|answer| Pin::new(answer).poll(cx)) {
+            Some(Poll::Ready(Ok(mut response))) => {
+                let recorder = this.end();
                 this.pass_on(&mut response, recorder);
-                Poll::Ready(response)
+                return Poll::Ready(response);
             }
-            Err(error) => Poll::Ready(fail(&this.context, &error, recorder)),
-        }
+            Some(Poll::Ready(Err(error))) => failed(error),
+            Some(Poll::Pending) | None => {
+                ready!(this.poll_expired(cx));
+                End::Deadline.error(Stage::Done)
+            }
+        };
+        let recorder = this.end();
+        Poll::Ready(fail(&this.context, &error, recorder))
     }
 }
 
@@ -184,7 +185,7 @@ fn fail(
     recorder: OpenRecorder,
 ) -> Response<ProxyBody> {
     pipeline::fail(
-        (context.route(), context.form()),
+        (context.route_state(), context.form()),
         error,
         ResponseNotes::default(),
         recorder,

@@ -9,12 +9,11 @@ use proxy_model::compiled::{Route, RouteIndex};
 use tracing::debug;
 
 use super::exchange_plan::{ExchangePlan, Rejected, RequestOrigin};
-use super::filtering::shown_response;
 use super::layered::{Layered, validate};
 use super::plan::{self, Unrouted};
 use super::recycled::{self, Kind};
 use super::reply::reply;
-use super::response as answer;
+use super::response::{self as answer, shown_response};
 use super::service::ResponseFuture;
 use super::upgrade::Upgrade;
 use crate::BoxError;
@@ -44,6 +43,7 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
+    // Decided before the request is consumed.
     let tells_cause = service.shared().cause_header().is_some_and(|header| {
         let connection = request.extensions().get::<ConnectionInfo>();
         connection.is_some_and(|connection| header.is_for(*connection))
@@ -72,7 +72,7 @@ where
         recorder
     };
     let is_read_here = found.is_some();
-    let (FoundRoute { generation, index }, classes, upgrade) = match found {
+    let (FoundRoute { generation, index }, head, upgrade) = match found {
         Some(found) => (found, None, None),
         None => {
             let generation = shared.load_full();
@@ -85,8 +85,7 @@ where
                     return ResponseFuture::known(reject(&unrouted, form, open(&parts, None)));
                 }
             };
-            let classes = head.classes();
-            (FoundRoute { generation, index }, Some(classes), upgrade)
+            (FoundRoute { generation, index }, Some(head), upgrade)
         }
     };
     let route = generation.snapshot().route_at(index);
@@ -111,10 +110,7 @@ where
         }
         return Layered::forward(context, layers.service(), parts, body, upgrade, recorder);
     }
-    let head = match classes {
-        Some(classes) => HttpHead::of_classes(&parts, classes),
-        None => HttpHead::new(&parts),
-    };
+    let head = head.unwrap_or_else(|| HttpHead::new(&parts));
     let classes = head.classes();
     let asked = (body.is_end_stream(), upgrade);
     let plan = ExchangePlan::of(service, &generation, (index, None), &head, asked);
@@ -140,6 +136,7 @@ where
         head: &head,
         form,
     };
+    // Without policies the response is known at once, and no future is needed.
     if routed.policies().is_none() {
         let response = routed.reject(rejected, ResponseNotes::default(), recorder);
         recycled::release(Kind::Request, parts.headers, parts.extensions);
@@ -178,9 +175,10 @@ impl<'a> Routed<'a> {
         let Some(policies) = self.policies() else {
             return self.reject(rejected, ResponseNotes::default(), recorder);
         };
+        // A route that rejects all its requests asks no policy about them.
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
             return fail(
-                (route, self.form),
+                (self.state(), self.form),
                 &error,
                 ResponseNotes::default(),
                 recorder,
@@ -192,11 +190,11 @@ impl<'a> Routed<'a> {
         let judged = Box::pin(within(due, judging)).await;
         let (notes, held) = (edits.take_notes(), edits.take_held());
         let mut response = match judged {
-            Err(error) => fail((route, self.form), &error, notes, recorder),
+            Err(error) => fail((self.state(), self.form), &error, notes, recorder),
             Ok(Some(reply)) => {
                 recorder.replied(reply.cause());
                 let response = reply.into_response(self.form).map(ProxyBody::text);
-                let response = shown_response(response, None, notes, route.transforms());
+                let response = shown_response(response, None, notes, self.state().inner_plan());
                 finish(response, recorder, None)
             }
             Ok(None) => self.reject(rejected, notes, recorder),
@@ -216,12 +214,13 @@ impl<'a> Routed<'a> {
         mut recorder: OpenRecorder,
     ) -> Response<ProxyBody> {
         let Rejected { cluster, error } = rejected;
+        // The error counts for the cluster that was chosen.
         if let Some(cluster) = cluster {
             let id = self.generation.snapshot().cluster_at(cluster).id();
             recorder.assigned(id, self.generation.cluster(cluster));
         }
         match error {
-            Some(error) => fail((self.route(), self.form), &error, notes, recorder),
+            Some(error) => fail((self.state(), self.form), &error, notes, recorder),
             None => self.reply(notes, recorder),
         }
     }
@@ -230,14 +229,15 @@ impl<'a> Routed<'a> {
     fn reply(&self, notes: ResponseNotes, recorder: OpenRecorder) -> Response<ProxyBody> {
         let route = self.route();
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
-            return fail((route, self.form), &error, notes, recorder);
+            return fail((self.state(), self.form), &error, notes, recorder);
         }
         let response = match reply(route, self.head) {
             Ok(Some(response)) => response,
+            // The route leads to no cluster.
             Ok(None) => answer::own(StatusCode::SERVICE_UNAVAILABLE, None, self.form),
-            Err(error) => return fail((route, self.form), &error, notes, recorder),
+            Err(error) => return fail((self.state(), self.form), &error, notes, recorder),
         };
-        let response = shown_response(response, None, notes, route.transforms());
+        let response = shown_response(response, None, notes, self.state().inner_plan());
         finish(response, recorder, None)
     }
 
@@ -260,6 +260,7 @@ fn reject(unrouted: &Unrouted, form: ErrorForm, mut recorder: OpenRecorder) -> R
     let response = match unrouted {
         Unrouted::NotFound => answer::own(StatusCode::NOT_FOUND, None, form),
         Unrouted::MethodNotAllowed(methods) => {
+            // RFC 9110 section 15.5.6: a 405 names the methods that are allowed.
             let mut allowed: Vec<&str> = methods.iter().collect();
             allowed.sort_unstable();
             answer::own(
@@ -274,7 +275,7 @@ fn reject(unrouted: &Unrouted, form: ErrorForm, mut recorder: OpenRecorder) -> R
 
 /// The response to a request of a route that failed. `notes`: what was decided of the response with the request.
 pub(super) fn fail(
-    (route, form): (&Route, ErrorForm),
+    (route, form): (&RouteState, ErrorForm),
     error: &ForwardError,
     notes: ResponseNotes,
     recorder: OpenRecorder,
@@ -284,7 +285,7 @@ pub(super) fn fail(
     // Clients decide how many requests fail; what makes them fail is told where it changes.
     debug!(target: targets::REQUEST, route = %route.id(), error = kind, reason, "the request failed");
     let response = answer::own_to(error, form);
-    let response = shown_response(response, None, notes, route.transforms());
+    let response = shown_response(response, None, notes, route.inner_plan());
     finish(response, recorder, Some(error))
 }
 

@@ -1,15 +1,17 @@
-//! The response to the client.
+//! Responses that no destination made.
 
 use http::header::{ALLOW, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
 
 use super::websocket;
 use crate::error::ForwardError;
-use crate::head::ErrorForm;
+use crate::filter::{FilterContext, Filters, ResponseEdit};
+use crate::head::{ErrorForm, HeaderMutations, ResponseNotes};
 use crate::response::ProxyBody;
+use crate::transform::CompiledTransforms;
 
-/// A response that the proxy makes itself, in the form that the client prefers: the status in words, and nothing about the
-/// inside.
+/// A local reply, in the form that the client prefers: the status in words, without anything about the inside of the
+/// proxy.
 pub(crate) fn own(status: StatusCode, allow: Option<&str>, form: ErrorForm) -> Response<ProxyBody> {
     let mut fields = HeaderMap::new();
     let text = form.write(status, None, &mut fields);
@@ -29,4 +31,37 @@ pub(crate) fn own_to(error: &ForwardError, form: ErrorForm) -> Response<ProxyBod
     let mut response = own(error.status(), None, form);
     websocket::tell_version(error, response.headers_mut());
     response
+}
+
+/// Returns a response that no destination made after the first so many of the filters, `notes`, which were decided with
+/// the request, and the route's changes. A filter that panics makes another response of it.
+pub(crate) fn shown_response(
+    response: Response<ProxyBody>,
+    filters: Option<(&Filters, usize, &FilterContext<'_>)>,
+    notes: ResponseNotes,
+    plan: &CompiledTransforms,
+) -> Response<ProxyBody> {
+    let (mut head, mut body) = response.into_parts();
+    let mut edits = HeaderMutations::default();
+    let shown = filters.map_or(Ok(()), |(filters, count, context)| {
+        let mut edit = ResponseEdit::of_http(head.status, &head.headers, &mut edits);
+        filters.on_response(count, &mut edit, context)
+    });
+    match shown {
+        Ok(()) => {
+            edits.make_noted(notes);
+            edits.apply_to(&mut head.headers);
+        }
+        // A filter may have panicked halfway through its changes, so none of them is sent.
+        Err(_) => {
+            (head, body) = own(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                None,
+                ErrorForm::default(),
+            )
+            .into_parts()
+        }
+    }
+    plan.change_response(head.status, &mut head.headers);
+    Response::from_parts(head, body)
 }

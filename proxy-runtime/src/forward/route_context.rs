@@ -11,7 +11,7 @@ use super::exchange_plan::RequestOrigin;
 use crate::head::ErrorForm;
 use crate::proxy::ProxyService;
 use crate::response::LayerAttempts;
-use crate::state::Generation;
+use crate::state::{Generation, RouteState};
 
 /// The route of a request that passes through layers, in the request's extensions.
 #[derive(Clone)]
@@ -97,6 +97,7 @@ impl RouteContext {
             return false;
         };
         let found = context.generation.snapshot().cluster_index(cluster);
+        // An unknown cluster leaves the earlier choice.
         context.assigned = found.or(context.assigned);
         found.is_some()
     }
@@ -123,6 +124,10 @@ impl RouteContext {
 
     pub(crate) fn generation(&self) -> &Arc<Generation> {
         &self.get().generation
+    }
+
+    pub(super) fn route_state(&self) -> &RouteState {
+        self.generation().route(self.index())
     }
 
     pub(crate) fn index(&self) -> RouteIndex {

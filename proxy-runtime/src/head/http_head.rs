@@ -167,10 +167,14 @@ fn read_fields(fields: &HeaderMap) -> (ClassSet, Option<&HeaderValue>) {
     (classes, host)
 }
 
-/// The first `Host`, which is only looked for if it is there.
+/// The first `Host`, which is only looked for if it is there. Nearly always it is the first field: to go through the
+/// map finds it sooner than a hash.
 fn host(parts: &Parts, classes: ClassSet) -> Option<&HeaderValue> {
-    let is_there = classes.contains(FieldClass::Host);
-    is_there.then(|| parts.headers.get(HOST)).flatten()
+    if !classes.contains(FieldClass::Host) {
+        return None;
+    }
+    let mut fields = parts.headers.iter();
+    fields.find_map(|(name, value)| (name == HOST).then_some(value))
 }
 
 /// Returns whether an HTTP/2 client asks for a WebSocket.

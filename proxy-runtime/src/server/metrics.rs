@@ -88,6 +88,7 @@ impl ServerMetrics {
     }
 
     /// Number of requests begun per worker.
+    #[doc(hidden)]
     pub fn requests_by_worker(&self) -> impl Iterator<Item = u64> + '_ {
         self.workers
             .iter()

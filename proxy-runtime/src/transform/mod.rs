@@ -8,7 +8,6 @@ mod forwarded;
 mod host_rule;
 mod loop_guard;
 mod operation;
-mod response;
 mod route_value;
 mod target;
 #[cfg(test)]
@@ -23,7 +22,6 @@ pub(crate) use self::loop_guard::{LoopGuard, guards};
 pub(crate) use self::operation::known;
 #[cfg(feature = "server")]
 pub(crate) use self::operation::{RequestOperation, with_slice};
-pub(crate) use self::response::apply_to_own_response;
 pub(crate) use self::route_value::{NoValue, route_host, route_value};
 pub(crate) use self::target::{Invalid, elsewhere, sent_method};
 pub(crate) use self::trailers::TrailerPlan;

@@ -4,6 +4,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proxy_model::transform::{
     HeaderChange, ResponseCondition, ResponseTransform, SetOrAppend, XForwardedPart,
 };
+use smallvec::SmallVec;
 
 use crate::http1::{ClassSet, FieldName, FieldOperation, FieldValue};
 use crate::transform::NoValue;
@@ -64,7 +65,8 @@ impl ResponseOperation {
                 fields.insert(&self.header, value.clone());
             }
             Some((value, SetOrAppend::Append)) => {
-                fields.append(&self.header, value.clone());
+                // The limit of the map is 32,768 fields.
+                let _ = fields.try_append(&self.header, value.clone());
             }
         }
     }
@@ -114,6 +116,7 @@ impl RequestOperation {
             Self::Write(name, value, action) => written(name, known(value), *action),
             Self::Tell(name, told, action) => match (part(*told), action) {
                 (Some(value), action) => written(name, value, *action),
+                // The client's own line cannot be trusted.
                 (None, SetOrAppend::Set) => FieldOperation::Remove(name),
                 (None, SetOrAppend::Append) => FieldOperation::Nothing,
             },
@@ -162,6 +165,7 @@ impl ResponseOperation {
         expect(dead_code, reason = "for the server, which has heads as bytes")
     )]
     pub(crate) fn removal(&self, status: StatusCode) -> Option<FieldOperation<'_>> {
+        // Setting a field removes its other values.
         let removes = matches!(&self.value, None | Some((_, SetOrAppend::Set)));
         (removes && self.condition.holds(status)).then_some(FieldOperation::Remove(&self.name))
     }
@@ -169,27 +173,12 @@ impl ResponseOperation {
 
 /// Calls `write` with all operations at once; few are gathered without an allocation.
 pub(crate) fn with_slice<'o, T>(
-    mut operations: impl Iterator<Item = FieldOperation<'o>>,
+    operations: impl Iterator<Item = FieldOperation<'o>>,
     write: impl FnOnce(&[FieldOperation<'o>]) -> T,
 ) -> T {
-    let Some(first) = operations.next() else {
-        return write(&[]);
-    };
-    let mut room = [first; FEW_OPERATIONS];
-    let mut count = 1;
-    for operation in operations.by_ref().take(FEW_OPERATIONS - 1) {
-        room[count] = operation;
-        count += 1;
-    }
-    match operations.next() {
-        None => write(&room[..count]),
-        Some(next) => {
-            let mut all = room.to_vec();
-            all.push(next);
-            all.extend(operations);
-            write(&all)
-        }
-    }
+    let mut gathered = SmallVec::<[_; FEW_OPERATIONS]>::new();
+    gathered.extend(operations);
+    write(&gathered)
 }
 
 /// A value that was checked when the configuration was compiled.

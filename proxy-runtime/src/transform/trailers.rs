@@ -1,33 +1,36 @@
 //! Changes to the trailers of responses.
 
 use http::{HeaderMap, HeaderName, StatusCode};
-use proxy_model::transform::{HeaderCopy, ResponseTransform, Transforms};
+use proxy_model::transform::{HeaderCopy, Transforms};
 
-use super::response::change;
+use super::operation::{ResponseOperation, response_operation};
 use crate::head::headers;
 
 /// Changes of response trailers.
 #[derive(Debug)]
 pub(crate) struct TrailerPlan {
     copy: HeaderCopy,
-    changes: Box<[ResponseTransform]>,
+    changes: Box<[ResponseOperation]>,
 }
 
 impl TrailerPlan {
     /// Creates the plan. `None`: trailers stay unchanged.
     pub(crate) fn of(transforms: &Transforms) -> Option<Self> {
-        let (copy, changes) = (transforms.trailers_copy(), transforms.trailers());
+        let changes = transforms.trailers().iter().filter_map(response_operation);
+        let (copy, changes) = (transforms.trailers_copy(), changes.collect::<Box<[_]>>());
         let is_unchanged = changes.is_empty() && *copy == HeaderCopy::All;
         (!is_unchanged).then(|| Self {
             copy: copy.clone(),
-            changes: changes.into(),
+            changes,
         })
     }
 
     /// Converts a destination's trailers, after a response with this status, to the client's.
     pub(crate) fn apply(&self, status: StatusCode, trailers: &mut HeaderMap) {
         copy(&self.copy, trailers);
-        change(&self.changes, status, trailers);
+        for change in &self.changes {
+            change.apply(status, trailers);
+        }
     }
 }
 

@@ -19,12 +19,11 @@ use super::http1::Http1Connection;
 use super::http2::Http2Connection;
 use super::lease::Lease;
 use super::opening::{OVERDUE, Opening};
-use super::owner::ConnectionOwner;
 use super::protocol::Protocols;
 use super::queue::{
     Admission, ConnectAttempt, Grant, IdleConnections, Ongoing, QueueState, WaitingRequest, queued,
 };
-use super::slot::Slot;
+use super::slot::{ConnectionOwner, Slot};
 use super::{ConnectionRequest, UpstreamOptions};
 use crate::live::{ClientKey, DestinationState};
 

@@ -1,9 +1,26 @@
-//! The right to have one more connection to a destination.
+//! The right to have one more connection to a destination, and the pool that gives it.
 
+use std::fmt;
 use std::ptr;
 use std::sync::Weak;
 
-use super::owner::ConnectionOwner;
+use tokio::time::Instant;
+
+use super::http1::Http1Connection;
+
+/// The pool that a connection was opened for, as far as the connection and its slot need it.
+pub(super) trait ConnectionOwner: fmt::Debug + Send + Sync {
+    /// Takes back the slot of a connection that has closed, or was not opened.
+    fn slot_freed(&self);
+
+    /// Takes back a connection after its request.
+    fn put(&self, connection: Box<Http1Connection>, now: Instant);
+
+    /// Handles the end of the last request on an HTTP/2 connection. If connections are limited and requests wait, idle
+    /// HTTP/2 connections close to free their slots.
+    #[cfg(feature = "http2")]
+    fn http2_idle(&self);
+}
 
 /// The right to have one connection to a destination, taken before it is opened and given back when its socket closes.
 #[derive(Debug)]

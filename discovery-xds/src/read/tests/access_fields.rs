@@ -125,7 +125,7 @@ fn these_fields_close() {
     }
 }
 
-/// What is not supported and closes nothing needs a reason.
+/// An unsupported field that closes nothing needs a reason.
 #[test]
 fn each_row_that_leaves_routes_open_has_a_reason() {
     for rule in rules() {
@@ -281,7 +281,7 @@ fn each_field_is_treated_as_its_row_says() {
     assert!(tried > 120, "{tried}");
 }
 
-/// Nobody can connect to such a listener.
+/// No client can connect to such a listener.
 #[test]
 fn a_listener_that_is_not_bound_closes() {
     for (bound, expected) in [(None, false), (Some(true), false), (Some(false), true)] {
@@ -335,7 +335,7 @@ fn faults_that_reject_requests_close_and_delays_do_not() {
     }
 }
 
-/// What Envoy would decode, merge or reject before it chooses a route must not reach a route for other paths.
+/// A path that Envoy would decode, merge or reject before it chooses a route must not reach a route for other paths.
 #[test]
 fn paths_that_are_read_in_one_way_make_routes_strict() {
     use PathWithEscapedSlashesAction as Action;

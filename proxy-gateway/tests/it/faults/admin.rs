@@ -34,7 +34,8 @@ fn config(destination: &str) -> String {
     )
 }
 
-/// Half heads that are replaced as soon as they are closed, and clients that ask for large answers and do not read them.
+/// Half heads that are replaced as soon as they are closed, and clients that request large responses and do not read
+/// them.
 fn flood(admin: SocketAddr) -> JoinSet<()> {
     let mut clients = JoinSet::new();
     for number in 0..HALVES {
@@ -69,7 +70,7 @@ async fn a_flood_of_the_admin_listener_fails_no_request_and_no_readiness_check()
     let admin = address_after(&process.output(), "admin page on http://");
     let requests = Requests::start(proxy).await;
     let mut flood = flood(admin);
-    // Whoever asks for something else than health may have to make room.
+    // A client that requests anything else than health may have to make room.
     let told = async |path: &str| {
         let mut client = Connection::http1(admin).await.ok()?;
         Some(client.get(path).await.ok()?.text())

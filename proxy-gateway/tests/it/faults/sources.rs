@@ -94,7 +94,7 @@ async fn an_agent_of_serf_that_is_lost_and_returns_fails_no_request() {
     let served = Served::start(proxy, admin, &origins[0]).await;
     agent.stop();
     served.without_source(&origins[0]).await;
-    // One is replaced by the other while nobody hears of it.
+    // One destination is replaced by the other while the agent is stopped.
     agent.remove("w1");
     agent.put(member("w2", &origins[1]));
     agent.start();
@@ -112,7 +112,7 @@ async fn register(agent: &ConsulAgent, id: &str, origin: &NamedOrigin) {
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
-/// It has forgotten everything when it is back.
+/// The agent comes back without its earlier state.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_of_consul_that_is_lost_and_returns_fails_no_request() {
     let Some(consul) = Consul::find() else { return };

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
@@ -140,7 +141,7 @@ where
         }
         // First, so that neither the log nor a service sees fields that clients must not set.
         let head = client.input.filled();
-        let reported = validation::settle_claims(head, &mut client.table, &client.state.info);
+        let reported = validation::resolve_client(head, &mut client.table, &client.state.info);
         begin(client, &request, reported);
         let mut found = None;
         // Requests that need no `http` types take the byte path.
@@ -155,6 +156,7 @@ where
                     note_route(client, served, route);
                 }
                 Forwarded::Served { keep } => {
+                    // Dropped here, so that its line is logged before the next request is read.
                     client.record = None;
                     if keep {
                         continue;
@@ -211,6 +213,7 @@ fn validate<T: Transport>(
 }
 
 /// Begins the record of a request.
+#[inline]
 fn begin<T: Transport>(
     client: &mut Client<T>,
     request: &RawRequest,
@@ -222,27 +225,33 @@ fn begin<T: Transport>(
         state.retire();
     }
     client.clock.begin_exchange();
-    let mut record = RequestRecord::new(state.clone());
-    record.report_client(reported);
-    if state.worker.access_log.is_some() {
-        // Parsed for the log only: the byte path needs no `http` types.
-        let head = Bytes::copy_from_slice(&client.input.filled()[..request.head_length()]);
-        let mut read = Request::new(());
-        if read_request(
-            &head,
-            request,
-            &client.table,
-            ChosenFields::Logged,
-            &mut read,
-        )
-        .is_ok()
-        {
-            let (parts, ()) = read.into_parts();
-            record.draft = Some(Box::new(Draft::new(&parts, *record.info())));
-            recycled::release(Kind::Logged, parts.headers, parts.extensions);
-        }
+    let record = client
+        .record
+        .insert(RequestRecord::new(Arc::clone(&client.state)));
+    if reported.is_some() {
+        record.report_client(reported);
     }
-    client.record = Some(record);
+    if client.state.worker.access_log.is_some() {
+        begin_line(client, request);
+    }
+}
+
+/// Begins the line of a request for the access log.
+// Apart, for servers without one.
+#[inline(never)]
+fn begin_line<T: Transport>(client: &mut Client<T>, request: &RawRequest) {
+    let Some(record) = &mut client.record else {
+        return;
+    };
+    // Parsed for the log only: the byte path needs no `http` types.
+    let head = Bytes::copy_from_slice(&client.input.filled()[..request.head_length()]);
+    let mut read = Request::new(());
+    let logged = ChosenFields::Logged;
+    if read_request(&head, request, &client.table, logged, &mut read).is_ok() {
+        let (parts, ()) = read.into_parts();
+        record.draft = Some(Box::new(Draft::new(&parts, *record.info())));
+        recycled::release(Kind::Logged, parts.headers, parts.extensions);
+    }
 }
 
 /// Serves a request over `http` types.
@@ -267,6 +276,7 @@ where
     };
     let mut switch = None;
     let mut body = pin!(None);
+    // The call ends with this block, and frees what it holds.
     let answered = {
         let call = pin!(ask(
             client,

@@ -84,27 +84,26 @@ pub(super) fn write_head(
     write_status_line(head, out);
     // RFC 9110 section 8.6 forbids a length in these.
     let has_no_length = status.is_informational() || status == StatusCode::NO_CONTENT;
+    // Framing fields are dropped here and written below for the chosen framing. Most heads have a length and no other.
     let is_plain = classes.intersection(SPECIAL).is_empty();
-    // Framing fields are dropped here and written below for the chosen framing.
     for (name, value) in &head.headers {
-        if !is_plain
-            && (name == TRANSFER_ENCODING
-                || name == CONTENT_LENGTH
-                || (name == CONNECTION && !is_switch)
-                || is_of_connection(name)
-                || (has_options
-                    && !is_switch
-                    && name != UPGRADE
-                    && has_option(&head.headers, name.as_str()))
-                || (name == TRAILER
-                    && writing
-                        == (Writing::Chunked {
-                            with_trailers: false,
-                        })))
-        {
-            continue;
+        let is_dropped = name == CONTENT_LENGTH
+            || (!is_plain
+                && (name == TRANSFER_ENCODING
+                    || (name == CONNECTION && !is_switch)
+                    || is_of_connection(name)
+                    || (has_options
+                        && !is_switch
+                        && name != UPGRADE
+                        && has_option(&head.headers, name.as_str()))
+                    || (name == TRAILER
+                        && writing
+                            == (Writing::Chunked {
+                                with_trailers: false,
+                            }))));
+        if !is_dropped {
+            write_field(name, value, out);
         }
-        write_field(name, value, out);
     }
     match writing {
         Writing::Length(length) => write_length(length, out),
@@ -149,10 +148,8 @@ pub(super) fn write_head(
     }
 }
 
-/// Classes of fields that may be dropped from a head.
-const SPECIAL: ClassSet = ClassSet::CONNECTION
-    .with(FieldClass::ContentLength)
-    .with(FieldClass::Trailer);
+/// Classes of fields that may be dropped from a head, besides the length.
+const SPECIAL: ClassSet = ClassSet::CONNECTION.with(FieldClass::Trailer);
 
 /// Appends a response with a body in memory. Returns the number of body bytes written.
 pub(crate) fn write_text(
@@ -170,6 +167,7 @@ pub(crate) fn write_text(
         !is_last,
         out,
     );
+    // A response to HEAD has no content.
     if begun.writing == Writing::Nothing {
         return 0;
     }
@@ -184,6 +182,7 @@ fn choose_writing(
     response_context: ResponseContext,
 ) -> Writing {
     let status = head.status;
+    // RFC 9112 section 6.3.
     if response_context.is_head
         || status.is_informational()
         || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
@@ -192,6 +191,7 @@ fn choose_writing(
     }
     match length.or_else(|| declared_length(&head.headers)) {
         Some(length) => Writing::Length(length),
+        // RFC 9112 section 6.1: chunks are for HTTP/1.1 only.
         None if response_context.version == Version::Http11 => Writing::Chunked {
             with_trailers: response_context.accepts_trailers,
         },
@@ -232,6 +232,7 @@ fn write_status_line(head: &response::Parts, out: &mut Vec<u8>) {
     match head.extensions.get::<hyper::ext::ReasonPhrase>() {
         Some(reason) => out.extend_from_slice(reason.as_bytes()),
         None => {
+            // RFC 9112 section 4 allows an empty reason.
             let reason = head.status.canonical_reason().unwrap_or_default();
             out.extend_from_slice(reason.as_bytes());
         }
@@ -295,6 +296,7 @@ impl Writing {
     /// Appends the end of the body. Returns false if it is shorter than declared.
     pub(super) fn end(&mut self, trailers: Option<&HeaderMap>, out: &mut Vec<u8>) -> bool {
         match self {
+            // A body that is shorter than its length is an error.
             Self::Length(left) => return *left == 0,
             Self::Chunked { with_trailers } => match trailers {
                 Some(trailers) if *with_trailers => {

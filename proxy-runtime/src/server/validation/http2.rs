@@ -24,10 +24,10 @@ pub(crate) fn validate_http2(
     limits: &Limits,
     rules: ListenerRules,
 ) -> Result<ClassSet, RequestRejection> {
-    // The order decides about the status of a request with several faults.
-    check_size(request, limits)?;
-    check_method(request)?;
     let names = FieldNames::of(&request.headers);
+    // The order decides about the status of a request with several faults.
+    check_size(request, names.classes, limits)?;
+    check_method(request)?;
     check_authority(request, names.classes)?;
     if names.classes.contains(FieldClass::ContentLength) {
         check_length(&request.headers)?;
@@ -51,7 +51,7 @@ pub(crate) fn validate_http2(
     Ok(classes)
 }
 
-fn check_size(request: &Parts, limits: &Limits) -> Result<(), RequestRejection> {
+fn check_size(request: &Parts, classes: ClassSet, limits: &Limits) -> Result<(), RequestRejection> {
     let method = request.method.as_str().len();
     if method > LONGEST_METHOD {
         return Err(RequestRejection::new(
@@ -69,7 +69,7 @@ fn check_size(request: &Parts, limits: &Limits) -> Result<(), RequestRejection> 
     }
     // Counted as in HTTP/1.1, where the authority is a field, too.
     let authority = request.uri.authority();
-    let authority = authority.filter(|_| !request.headers.contains_key(HOST));
+    let authority = authority.filter(|_| !classes.contains(FieldClass::Host));
     if request.headers.len() + usize::from(authority.is_some()) > limits.header_fields {
         return Err(RequestRejection::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -82,6 +82,7 @@ fn check_size(request: &Parts, limits: &Limits) -> Result<(), RequestRejection> 
     });
     let fields = request.headers.iter();
     let fields = fields.map(|(name, value)| of_field(name.as_str().len(), value.len()));
+    // As the head would be in HTTP/1.1.
     let line = method + path + "  HTTP/1.1\r\n\r\n".len();
     if line + host + fields.sum::<usize>() > limits.header_bytes {
         return Err(RequestRejection::new(
@@ -189,6 +190,7 @@ fn check_scheme(scheme: &str) -> Result<(), RequestRejection> {
 }
 
 fn settle_path(request: &mut Parts, rules: ListenerRules) -> Result<(), RequestRejection> {
+    // A plain path has one reading; only strict rules ask for more.
     if is_plain_path(request.uri.path().as_bytes()) && !rules.strict_paths {
         return Ok(());
     }

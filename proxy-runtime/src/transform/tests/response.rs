@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::{answered, config, values};
-use crate::transform::{TrailerPlan, apply_to_own_response};
+use crate::transform::{CompiledTransforms, TrailerPlan};
 
 #[test]
 fn g21_to_g27_response_headers() {
@@ -55,11 +55,33 @@ fn g23_g24_changes_are_made_when_no_destination_answered() {
     );
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("text/plain"));
-    let transforms = config.routes()[0].transforms();
-    apply_to_own_response(transforms, StatusCode::BAD_GATEWAY, &mut headers);
+    let plan = CompiledTransforms::of(&config.routes()[0], None);
+    plan.change_response(StatusCode::BAD_GATEWAY, &mut headers);
     let mut names: Vec<_> = headers.keys().map(http::HeaderName::as_str).collect();
     names.sort_unstable();
     assert_eq!(names, ["content-type", "x-always", "x-failure"]);
+}
+
+#[test]
+fn fields_of_the_connection_stay_whoever_has_made_the_response() {
+    let config = config(
+        "/{**all}",
+        r#"{ "ResponseHeader": "connection", "Set": "x-a", "When": "Always" },
+           { "ResponseHeader": "x-a", "Append": "new", "When": "Always" },
+           { "ResponseTrailer": "content-length", "Set": "1", "When": "Always" },
+           { "ResponseTrailer": "x-a", "Append": "new", "When": "Always" }"#,
+        "",
+    );
+    let plan = CompiledTransforms::of(&config.routes()[0], None);
+    let mut own = HeaderMap::new();
+    plan.change_response(StatusCode::BAD_GATEWAY, &mut own);
+    let forwarded = answered(&config, 200, &[]);
+    let mut trailers = HeaderMap::new();
+    let changes = plan.trailers.as_ref().unwrap();
+    changes.apply(StatusCode::OK, &mut trailers);
+    for changed in [own, forwarded, trailers] {
+        assert_eq!(changed.keys().collect::<Vec<_>>(), ["x-a"]);
+    }
 }
 
 #[test]

@@ -34,7 +34,7 @@ use super::error::ConnectError;
 use super::group::RuntimeGroup;
 use super::http1::MAX_HEAD;
 use super::io::UpstreamIo;
-use super::owner::ConnectionOwner;
+use super::slot::ConnectionOwner;
 
 /// Bytes that a destination may send per stream before the client has taken some of them: as much as a transfer over
 /// HTTP/1.1 has on the way, and 2 Gbit/s at a round trip of 1 ms.
@@ -96,6 +96,7 @@ impl Http2Connection {
             .max_send_buffer_size(MAX_SEND_BUFFER)
             .max_header_list_size(MAX_HEAD as u32)
             .max_local_error_reset_streams(Some(MOST_ERRORS))
+            // The proxy passes no pushed responses on.
             .enable_push(false)
             .handshake(Heard::new(io, Arc::clone(&signs)))
             .await
@@ -165,6 +166,7 @@ impl Http2Connection {
             return Poll::Ready(room);
         }
         self.signs.room.register(cx.waker());
+        // Checked again: a stream may have ended before the waker was registered.
         self.room().map_or(Poll::Pending, Poll::Ready)
     }
 
