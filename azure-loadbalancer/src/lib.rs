@@ -11,6 +11,7 @@ pub mod execute;
 pub mod naming;
 pub mod node;
 pub mod plan;
+pub mod progress;
 pub mod provider;
 pub mod resources;
 pub mod service;

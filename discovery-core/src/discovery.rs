@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use proxy_model::config::{DestinationConfig, ProxyConfig};
-use proxy_model::{DestinationId, Problem, Problems};
+use proxy_model::{DestinationId, Problem, Problems, Severity};
 
 use crate::error::DiscoverErrorKind;
 use crate::labels::Parsed;
@@ -141,6 +141,9 @@ pub struct DiscoveredService {
     pub rejected: Problems,
     /// The reasons why the destinations are those of before.
     pub rejected_destinations: Problems,
+    /// The reasons why instances that there are cannot be destinations; see
+    /// [`with_unusable`](Self::with_unusable).
+    pub unusable: Problems,
 }
 
 /// The labels of a service, and a function that converts labels to configuration with the service's current parts.
@@ -220,6 +223,7 @@ impl DiscoveredService {
             unread: Vec::new(),
             rejected: Problems::new(),
             rejected_destinations: Problems::new(),
+            unusable: Problems::new(),
         }
     }
 
@@ -319,6 +323,19 @@ impl DiscoveredService {
     #[must_use]
     pub fn with_rejected_destinations(mut self, problems: Problems) -> Self {
         self.rejected_destinations.append(problems);
+        self
+    }
+
+    /// Marks a service with instances of which none can be a destination of some cluster, for these reasons: their
+    /// addresses are unusable. What serves is current: an earlier address is withdrawn, so it is not used instead. The
+    /// service is listed as quarantined, since requests to that cluster get 503.
+    #[must_use]
+    pub fn with_unusable(mut self, problems: Problems) -> Self {
+        let errors = problems.into_iter().map(|mut problem| {
+            problem.severity = Severity::Error;
+            problem
+        });
+        self.unusable.extend(errors);
         self
     }
 

@@ -24,18 +24,71 @@ pub struct DiscoverError {
 }
 
 /// Kind of a [`DiscoverError`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DiscoverErrorKind {
     /// A failure that may pass soon: a refused connection, an overloaded server, a lost leader.
     Transient,
-    /// A failure that lasts until an operator changes something: a rejected credential, a wrong address.
+    /// A failure that lasts until an operator changes something: a wrong address, unusable data.
     Permanent,
+    /// A response of the source that rejects the poll: a wrong credential, a missing permission. It lasts until an
+    /// operator changes something.
+    Rejected,
     /// A time-out of the source, set by the runner.
     TimedOut,
     /// A panic of the source's code, set by the runner.
     Panicked,
+}
+
+impl DiscoverErrorKind {
+    /// The name of the kind in metrics, logs and traces.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::Permanent => "permanent",
+            Self::TimedOut => "timed_out",
+            Self::Panicked => "panicked",
+            Self::Rejected => "rejected",
+        }
+    }
+
+    /// Returns true if the failure lasts until an operator changes something, so that an early retry is in vain.
+    pub const fn is_lasting(self) -> bool {
+        matches!(self, Self::Permanent | Self::Rejected)
+    }
+
+    /// Returns what happens with sources that fail like this, and what serves, for a log or a list: `source rejects the
+    /// request, its last known good configuration serves`. Without a configuration nothing serves.
+    pub fn outage(self, sources: usize, has_config: bool) -> String {
+        let (one, many) = match self {
+            Self::Rejected => ("rejects the request", "reject the request"),
+            Self::TimedOut => ("does not answer", "do not answer"),
+            Self::Transient | Self::Permanent | Self::Panicked => {
+                ("cannot be read", "cannot be read")
+            }
+        };
+        match (sources, has_config) {
+            (1, true) => format!("source {one}, its last known good configuration serves"),
+            (1, false) => format!("source {one}, nothing of it serves yet"),
+            (_, true) => format!("sources {many}, their last known good configuration serves"),
+            (_, false) => format!("sources {many}, nothing of them serves yet"),
+        }
+    }
+
+    /// Returns the same as [`outage`](Self::outage) for sources of which only some calls fail.
+    pub fn partial_outage(self, sources: usize) -> &'static str {
+        match (self, sources) {
+            (Self::Rejected, 1) => {
+                "source rejects a part of the requests, older answers stand in for the rest"
+            }
+            (Self::Rejected, _) => {
+                "sources reject a part of the requests, older answers stand in for the rest"
+            }
+            (_, 1) => "source answers in part, older answers stand in for the rest",
+            (_, _) => "sources answer in part, older answers stand in for the rest",
+        }
+    }
 }
 
 impl DiscoverError {
@@ -48,6 +101,13 @@ impl DiscoverError {
     /// only at the longest back-off.
     pub fn permanent(message: impl Into<String>) -> Self {
         Self::new(DiscoverErrorKind::Permanent, message.into())
+    }
+
+    /// Creates the error of a source that responded and rejected the poll: a wrong credential, a missing permission.
+    /// The message has the status. The source is polled again at the longest back-off, as after a
+    /// [permanent](Self::permanent) error.
+    pub fn rejected(message: impl Into<String>) -> Self {
+        Self::new(DiscoverErrorKind::Rejected, message.into())
     }
 
     pub(crate) fn timed_out(after: Duration) -> Self {

@@ -42,7 +42,7 @@ pub use self::provider::{ConfigProvider, ProviderState, Strictness};
 pub use self::providers::FileProvider;
 pub use self::providers::StaticProvider;
 pub use self::replace::{Replacement, check_directory};
-pub use self::report::{CycleReport, ServiceOutcome, ServiceReport};
+pub use self::report::{CycleReport, FinishedCycle, ServiceOutcome, ServiceReport};
 pub use self::resolver::DestinationResolver;
 pub use self::runner::{DiscoveryProvider, Runner, RunnerOptions};
 pub use self::status::{

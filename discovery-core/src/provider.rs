@@ -9,6 +9,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::discovery::Outdated;
+use crate::report::FinishedCycle;
 use crate::status::{Failure, ProviderStatus, SourceState};
 use crate::timestamp::Timestamp;
 use crate::unreachable::Unreachable;
@@ -72,6 +73,12 @@ pub trait ConfigProvider: Send + Sync {
     /// parts of the status may change without a notification.
     fn subscribe(&self) -> watch::Receiver<Arc<ProviderState>>;
 
+    /// The last poll of the source that has ended, and a signal at the end of each. `None` for providers that do not
+    /// poll. A receiver that is slower than the polls misses some.
+    fn cycles(&self) -> Option<watch::Receiver<Option<FinishedCycle>>> {
+        None
+    }
+
     /// Receives the report that requests cannot reach one of this provider's clusters, so that its
     /// addresses may be refreshed. Called for each failing request; must not block. The default ignores it.
     fn unreachable(&self, cluster: &ClusterId, seen: Unreachable) {
@@ -96,6 +103,10 @@ impl<P: ConfigProvider + ?Sized> ConfigProvider for Arc<P> {
 
     fn subscribe(&self) -> watch::Receiver<Arc<ProviderState>> {
         (**self).subscribe()
+    }
+
+    fn cycles(&self) -> Option<watch::Receiver<Option<FinishedCycle>>> {
+        (**self).cycles()
     }
 
     fn unreachable(&self, cluster: &ClusterId, seen: Unreachable) {

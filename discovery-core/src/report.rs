@@ -6,6 +6,27 @@ use std::time::Duration;
 use proxy_model::{ClusterId, Problems, Revision, RouteId};
 use serde::Serialize;
 
+use crate::error::DiscoverErrorKind;
+use crate::timestamp::Timestamp;
+
+/// A poll of a source that has ended.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FinishedCycle {
+    /// The number of the poll, from 1.
+    pub cycle: u64,
+    /// The beginning of the cycle.
+    pub began: Timestamp,
+    /// The time that it took: the calls to the source, and what was made of the answers.
+    pub took: Duration,
+    /// Number of services that the source described. 0 after a failure.
+    pub services: usize,
+    /// True if it changed the configuration.
+    pub changed: bool,
+    /// The kind of failure. `None` if the source answered.
+    pub error: Option<DiscoverErrorKind>,
+}
+
 /// The results of the services in one cycle.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -57,6 +57,16 @@ impl ProviderStatus {
         }
     }
 
+    /// Returns what happens with a source that fails, whole or in part, as the log says it. `None` for others.
+    pub fn condition(&self, has_config: bool) -> Option<String> {
+        let kind = self.last_error.as_ref()?.kind;
+        match self.state {
+            SourceState::Failing => Some(format!("the {}", kind.outage(1, has_config))),
+            SourceState::Partial => Some(format!("the {}", kind.partial_outage(1))),
+            _ => None,
+        }
+    }
+
     /// Enters a state. Returns true if it differs from the one before.
     pub fn enter(&mut self, state: SourceState) -> bool {
         let changed = self.state != state;
@@ -144,7 +154,8 @@ pub struct QuarantinedService {
     #[serde(rename = "last_good")]
     pub last_known_good: Option<Timestamp>,
     /// The time at which the destinations that serve were last confirmed. They follow the source while the
-    /// rules stay, unless the source cannot provide them.
+    /// rules stay, unless the source cannot provide them. `None` if nothing serves, or if no instance of the service
+    /// can be a destination.
     pub destinations: Option<Timestamp>,
     /// The reasons. Pointers begin at the service.
     pub problems: Problems,
@@ -152,17 +163,19 @@ pub struct QuarantinedService {
 
 impl QuarantinedService {
     /// Returns a text for people about what serves: `rules of 12 minutes ago, destinations of 2 s ago`, or
-    /// `nothing serves`.
+    /// `rules of 2 s ago, no destination`, or `nothing serves`.
     pub fn serves(&self) -> String {
         let Some(rules) = self.last_known_good else {
             return "nothing serves".to_owned();
         };
-        let destinations = self.destinations.unwrap_or(rules);
-        format!(
-            "rules of {} ago, destinations of {} ago",
-            rough_age(rules.age()),
-            rough_age(destinations.age())
-        )
+        let rules = rough_age(rules.age());
+        match self.destinations {
+            Some(destinations) => {
+                let destinations = rough_age(destinations.age());
+                format!("rules of {rules} ago, destinations of {destinations} ago")
+            }
+            None => format!("rules of {rules} ago, no destination"),
+        }
     }
 }
 
@@ -229,6 +242,8 @@ mod tests {
             service.serves(),
             "rules of 12 minutes ago, destinations of 2 s ago"
         );
+        service.destinations = None;
+        assert_eq!(service.serves(), "rules of 12 minutes ago, no destination");
         service.last_known_good = None;
         assert_eq!(service.serves(), "nothing serves");
     }

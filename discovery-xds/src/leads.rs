@@ -14,6 +14,8 @@ pub(super) struct Leads {
     pub(super) closed: Vec<String>,
     /// Inline routes with their names in the listener, which need not be unique.
     pub(super) inline: Vec<(String, ReadRoutes)>,
+    /// True if its routes must reject paths that programs read in different ways.
+    pub(super) has_strict_paths: bool,
 }
 
 impl Leads {
@@ -31,7 +33,10 @@ pub(super) fn leads(
     before: Option<&Leads>,
 ) -> Result<(Leads, Problems), Problems> {
     let (read, mut problems) = read_listener(listener)?;
-    let mut found = Leads::default();
+    let mut found = Leads {
+        has_strict_paths: read.has_strict_paths,
+        ..Leads::default()
+    };
     let open = read.routes.into_iter().map(|source| (source, false));
     let closed = read.closed.into_iter().map(|source| (source, true));
     let is_any_closed = closed.len() > 0;
@@ -57,6 +62,7 @@ pub(super) fn leads(
                 };
                 let routes = match is_closed {
                     true => routes.closed(),
+                    false if read.has_strict_paths => routes.strict(),
                     false => routes,
                 };
                 found.inline.push((inline.name, routes));

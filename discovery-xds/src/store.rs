@@ -280,6 +280,13 @@ impl Store {
             .collect()
     }
 
+    /// Returns the route configurations of listeners whose routes must reject ambiguous paths.
+    fn strict(&self) -> BTreeSet<&String> {
+        let listeners = self.listeners.held.values();
+        let strict = listeners.filter(|held| held.value.has_strict_paths);
+        strict.flat_map(|held| &held.value.names).collect()
+    }
+
     /// The versions of one type, for a control plane that sends only differences.
     pub(super) fn versions(&self, resource_type: ResourceType) -> Vec<(String, String)> {
         match resource_type {
@@ -335,9 +342,12 @@ impl Store {
             let service = DiscoveredService::configured(name, config);
             services.push(service.with_rejected(errors));
         };
-        let closed = self.closed();
+        let (closed, strict) = (self.closed(), self.strict());
         for (name, held) in &self.routes.held {
             let composed = match closed.get(name) {
+                None if strict.contains(name) => {
+                    compose([&held.value.clone().strict()], &nothing, &BTreeMap::new())
+                }
                 None => compose([&held.value], &nothing, &BTreeMap::new()),
                 // A listener with unsupported restrictions closes its routes, so that no request gets around them.
                 Some(listener) => {

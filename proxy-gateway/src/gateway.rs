@@ -17,6 +17,7 @@ use proxy_runtime::server::{
     AccessLogFormat, AccessLogWriter, BindError, DrainReport, Listener, LogOutput, QueryLogging,
     RequestTail, Server, ServerHandle,
 };
+use proxy_runtime::trace::trace_cycles;
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
 use proxy_telemetry::{MetricsExport, Telemetry};
 use tokio::net::TcpListener;
@@ -181,6 +182,11 @@ impl Gateway {
         // The server accepts connections later, in `serve`: a predecessor may still serve.
         let server = Serving::Bound(Box::new(move || server.start()), addresses);
         tasks.spawn(driver);
+        if let Some(telemetry) = &traces {
+            for (source, cycles) in merged.cycles() {
+                tasks.spawn(trace_cycles(telemetry.tracer(), source, cycles));
+            }
+        }
         tasks.spawn(async { match allocator::give_back().await {} });
         let told = Arc::clone(&merged);
         tasks.spawn(async move { match told.follow_unreachable(&unreachable).await {} });

@@ -27,7 +27,7 @@ pub(crate) fn path(template: &str, pointer: String) -> Option<Problem> {
     Some(problem.with_suggestion(format!("write `{}`", shortened(&written.join("/")))))
 }
 
-/// A segment that is a pattern elsewhere.
+/// A path segment that other programs read as a pattern, and that is literal text here.
 #[derive(Clone, Copy)]
 enum ForeignPattern<'t> {
     /// The rest of the path: `*`, `**`, `:name*`.

@@ -224,6 +224,7 @@ impl ClusterState {
             RequestKey::Destination(_) | RequestKey::NotFound => Some(KeyFailure::Unavailable),
             RequestKey::Unreadable => Some(KeyFailure::Unreadable),
         };
+        // Without a status the policy lets another destination serve the request.
         if let Some(failure) = failure
             && let Some(status) = affinity.reject(failure, cluster)
         {
@@ -244,6 +245,7 @@ impl ClusterState {
             return false;
         };
         let state = self.destination(index);
+        // The usual case, for which the list is at hand.
         if self.list(cluster).has(index) {
             return true;
         }
@@ -252,6 +254,7 @@ impl ClusterState {
         }
         let time = cluster.affinity().and_then(|affinity| affinity.drain());
         let is_over = |since: Instant| time.is_some_and(|time| since.elapsed() >= time);
+        // Without a weight it drains, for as long as the configuration says.
         destination.weight() > 0 || !state.drains_since().is_some_and(is_over)
     }
 
@@ -314,6 +317,7 @@ impl ClusterState {
         let assessment = assess(cluster, zone, failed, |i| faults.of(i));
         let others = Available::new(cluster, &assessment, self.live.health_epoch(), None);
         let mut picked = self.pick_from(&others, &*self.rules.balancer, cluster, head)?;
+        // The key of the failed destination is replaced.
         if self.rules.affinity.is_some() {
             picked.bond = Bond::New {
                 is_https: head.is_https(),
@@ -336,6 +340,7 @@ impl ClusterState {
             1 if !policy.is_always_asked() => 0,
             _ => policy.pick(&self.candidates(cluster, available), head)?,
         };
+        // A policy of the program may return any number.
         let index = *available.members().get(position)?;
         Some(Picked {
             index,
@@ -396,6 +401,7 @@ impl ClusterState {
         if cluster.passive_check().is_some() {
             let now = Instant::now();
             let outs = destinations.iter().map(|state| state.health());
+            // The list is outdated when the first of them comes back.
             until = outs.filter_map(|health| health.reactivate(now)).min();
         }
         let faults = Faults::of_all(cluster, destinations, rules.availability.as_ref());

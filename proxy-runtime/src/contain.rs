@@ -32,5 +32,6 @@ fn message(panic: &(dyn Any + Send)) -> String {
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    // A panic may have a payload that is no text.
     text.unwrap_or("without a message").to_owned()
 }

@@ -108,6 +108,7 @@ impl Extensions {
         if names_none && self.hooks.is_empty() && route.layers().is_empty() && policies.is_none() {
             return Ok(None);
         }
+        // Without layers the policies are asked directly.
         let inside = policies.as_ref().filter(|_| !route.layers().is_empty());
         let around = inside.map(|policies| {
             let (policies, route) = (Arc::clone(policies), Arc::new(route.clone()));
@@ -182,6 +183,7 @@ impl Extensions {
                     .keys()
                     .any(|written| written.eq_ignore_ascii_case(key))
             };
+            // The configuration may have been compiled with the options of another builder.
             let Some((key, make)) = self.transforms.iter().find(|(key, _)| is_its(key)) else {
                 let message = "this proxy has no transform for this entry";
                 let suggestion = "register it with `ProxyBuilder::transform`";

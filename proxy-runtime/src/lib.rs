@@ -2,30 +2,30 @@
 //!
 //! # Layers
 //!
-//! For those who work on the crate: a module names only modules of lower layers, tests aside. A test of the workspace,
-//! `module_direction`, holds it.
+//! For contributors: a module names only modules of lower layers, except in tests. A test of the workspace,
+//! `module_direction`, checks this.
 //!
-//! 1. `connection`, `contain`, `retry`, `local_pool`, `strict_path`, `support`: what knows nothing of requests
-//! 2. `http1`, `pooled_future`, `stream`: what knows nothing of a proxy
-//! 3. `error`: what goes wrong with requests
+//! 1. `connection`, `contain`, `retry`, `local_pool`, `strict_path`, `support`: parts that do not depend on requests
+//! 2. `http1`, `pooled_future`, `stream`: parts that do not depend on a proxy
+//! 3. `error`: errors of requests
 //! 4. `observe`: counters
 //! 5. `head`: heads in `http` types
-//! 6. `health`: what a destination's health is, and policies to evaluate it
-//! 7. `live`: what outlives a configuration
+//! 6. `health`: the health of destinations, and policies to evaluate it
+//! 7. `live`: state that outlives a configuration
 //! 8. `affinity`, `balance`, `filter`, `trace`, `transform`
-//! 9. `progress`: how far an exchange has come
+//! 9. `progress`: the progress of an exchange
 //! 10. `upstream`: connections to destinations
 //! 11. `cluster`: the destinations of one cluster, and the pick of one
-//! 12. `exchange`: what is the same of each exchange with a destination
+//! 12. `exchange`: rules that all exchanges with destinations share
 //! 13. `response`: a response's body, and the recorder that it closes
 //! 14. `layer`: tower layers around routes
 //! 15. `policy`: policies by name
 //! 16. `extensions`: filters, layers and policies of routes
-//! 17. `state`: what a configuration becomes
+//! 17. `state`: the compiled configuration with its live state
 //! 18. `proxy`: the configuration that serves, and the handles of it
 //! 19. `status`, `probing`
 //! 20. `forward`: the exchange, and the tower service
-//! 21. `build`: how a proxy is made and kept up to date
+//! 21. `build`: the builder of a proxy, and the driver that keeps it up to date
 //! 22. `direct`: parts of the proxy on their own
 //! 23. `server`: listeners, and connections of clients as the exchange sees them
 //! 24. `explain`, `harness`

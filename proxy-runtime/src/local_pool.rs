@@ -43,13 +43,14 @@ pub(crate) trait Recycle<T> {
     /// Takes a value from the pool, if there is one.
     fn acquire(&'static self) -> Option<T>;
 
-    /// Keeps a value for the next one who needs it, unless there are enough, or the thread ends.
+    /// Keeps a value for later use, unless there are enough, or the thread ends.
     fn keep(&'static self, value: T);
 }
 
 impl<T, const MOST: usize> Recycle<T> for LocalKey<LocalPool<T, MOST>> {
     #[inline]
     fn acquire(&'static self) -> Option<T> {
+        // A thread that ends has no pool.
         self.try_with(LocalPool::take).ok().flatten()
     }
 
@@ -70,24 +71,24 @@ mod tests {
     impl Drop for Value {
         fn drop(&mut self) {
             if self.0 {
-                SPARE.keep(Self(false));
+                POOL.keep(Self(false));
             }
         }
     }
 
     thread_local! {
-        static SPARE: LocalPool<Value, 2> = const { LocalPool::new() };
+        static POOL: LocalPool<Value, 2> = const { LocalPool::new() };
     }
 
     #[test]
     fn only_so_many_are_kept_and_the_others_are_dropped() {
-        assert!(SPARE.acquire().is_none());
+        assert!(POOL.acquire().is_none());
         for _ in 0..4 {
-            SPARE.keep(Value(false));
+            POOL.keep(Value(false));
         }
-        SPARE.keep(Value(true));
-        assert_eq!(SPARE.with(LocalPool::count), 2);
-        assert!(SPARE.acquire().is_some() && SPARE.acquire().is_some());
-        assert!(SPARE.acquire().is_none());
+        POOL.keep(Value(true));
+        assert_eq!(POOL.with(LocalPool::count), 2);
+        assert!(POOL.acquire().is_some() && POOL.acquire().is_some());
+        assert!(POOL.acquire().is_none());
     }
 }

@@ -166,6 +166,7 @@ pub(crate) fn call(
     route: &Route,
     judge: impl FnOnce() -> PolicyDecision,
 ) -> Result<PolicyDecision, ForwardError> {
+    // A panic of a policy ends this request with 500, and not the worker.
     match contained_call(judge) {
         Ok(PolicyDecision::Respond(reply)) => Ok(PolicyDecision::Respond(reply.of_policy())),
         Ok(verdict) => Ok(verdict),
@@ -180,6 +181,7 @@ pub(crate) async fn wait(route: &Route, waiting: Waiting) -> Result<Decide, Forw
 }
 
 fn panicked(route: &Route, panic: &str) -> ForwardError {
+    // A policy that panics at each request must not fill the log.
     static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
     if let Some(left_out) = SELDOM.pass() {
         error!(target: targets::REQUEST, route = %route.id(), panic, left_out, "a policy panicked");
@@ -282,6 +284,7 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
             let mut edits = HeaderMutations::default();
             let head = HttpHead::new(&parts);
             let judged = judge_http(&*policies, &route, &head, &mut edits).await?;
+            // Notes are for the response, which does not exist yet.
             let notes = edits.take_notes();
             let held = Arc::new(edits.take_held());
             let mut response = match judged {
@@ -296,6 +299,7 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
                     // `Connection` must not take away what the policies tell the destination.
                     strip_options(&mut parts.headers);
                     edits.apply_to(&mut parts.headers);
+                    // A tunnel's response has no body that would end with it: the exchange keeps the values instead.
                     if !held.is_empty() && may_begin_tunnel(&parts) {
                         parts.extensions.insert(HeldByTunnel(Arc::clone(&held)));
                     }
@@ -305,6 +309,7 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
                     response
                 }
             };
+            // Held values, such as the permit of a limiter, live until the end of the body and not only of the head.
             if !held.is_empty() {
                 response.body_mut().on_end(move |_| drop(held));
             }

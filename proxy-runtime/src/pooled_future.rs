@@ -42,7 +42,7 @@ type FreeBlocks<F> = LocalPool<Pin<Box<BlockSlot<F>>>, MOST>;
 
 thread_local! {
     /// The unused blocks by the type of their future. A program has few such types.
-    static SPARE: RefCell<Vec<(TypeId, Box<dyn Any>)>> = const { RefCell::new(Vec::new()) };
+    static POOL: RefCell<Vec<(TypeId, Box<dyn Any>)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl<T> PooledFuture<T> {
@@ -51,7 +51,8 @@ impl<T> PooledFuture<T> {
     where
         F: Future<Output = T> + Send + 'static,
     {
-        let spare = SPARE.try_with(|spare| spare_of::<F>(&spare.borrow())?.take());
+        let spare = POOL.try_with(|spare| pool_of::<F>(&spare.borrow())?.take());
+        // `make` is called after the borrow, since it may need a block itself.
         let place = match spare.ok().flatten() {
             Some(mut place) => {
                 place.as_mut().project().future.set(Some(make()));
@@ -66,7 +67,7 @@ impl<T> PooledFuture<T> {
 }
 
 /// Returns the unused blocks for futures of a type, if there are any.
-fn spare_of<F: 'static>(spare: &[(TypeId, Box<dyn Any>)]) -> Option<&FreeBlocks<F>> {
+fn pool_of<F: 'static>(spare: &[(TypeId, Box<dyn Any>)]) -> Option<&FreeBlocks<F>> {
     let kind = TypeId::of::<F>();
     let (_, of_kind) = spare.iter().find(|(of, _)| *of == kind)?;
     of_kind.downcast_ref()
@@ -90,9 +91,9 @@ where
             return;
         }
         // A thread that ends has no use for it.
-        let _ = SPARE.try_with(|spare| {
+        let _ = POOL.try_with(|spare| {
             let mut spare = spare.borrow_mut();
-            if let Some(of_kind) = spare_of::<F>(&spare) {
+            if let Some(of_kind) = pool_of::<F>(&spare) {
                 of_kind.add(self);
             } else {
                 let of_kind = FreeBlocks::<F>::new();
@@ -153,7 +154,7 @@ mod tests {
             let small = count_of(|| ready::<1>(Arc::default(), [0; 1]), &**of_kind);
             small.or_else(|| count_of(|| ready::<2>(Arc::default(), [0; 2]), &**of_kind))
         };
-        SPARE.with(|spare| {
+        POOL.with(|spare| {
             let spare = spare.borrow();
             spare.iter().filter_map(|(_, kind)| count(kind)).collect()
         })
@@ -191,6 +192,6 @@ mod tests {
         drop(many);
         drop(PooledFuture::new(|| ready(Arc::default(), [0; LARGEST])));
         assert_eq!(kept(), [MOST]);
-        assert_eq!(SPARE.with(|spare| spare.borrow().len()), 1);
+        assert_eq!(POOL.with(|spare| spare.borrow().len()), 1);
     }
 }

@@ -92,11 +92,13 @@ impl Failed {
     /// Decides whether the request is sent again, and where. `left` is the time until its response must have begun,
     /// if there is such a time.
     pub(crate) fn verdict(self, attempts: &Attempts, left: Option<Duration>) -> RetryDecision {
+        // RFC 9110 section 9.2.2: a request that may have been processed is repeated only if its method is idempotent.
         let is_harmless = match (self.sent, self.came) {
             (_, Came::Unprocessed) | (Sent::Nothing, Came::Nothing) => true,
             (Sent::Something, Came::Nothing) => self.is_idempotent,
             (_, Came::Something) => false,
         };
+        // When no time is left, even a successful attempt would be too late for the client.
         if !is_harmless
             || !self.is_whole
             || attempts.count >= MOST_ATTEMPTS
@@ -139,6 +141,7 @@ impl Attempts {
 
     /// Notes a destination that failed.
     pub(crate) fn failed(&mut self, destination: DestinationIndex) {
+        // Never full: the verdict ends after `MOST_ATTEMPTS`, and each failed attempt adds one.
         if let Some(place) = self.failed.get_mut(usize::from(self.failed_count)) {
             *place = destination;
             self.failed_count += 1;

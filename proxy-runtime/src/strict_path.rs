@@ -10,6 +10,7 @@ use proxy_model::compiled::Route;
 pub(crate) fn has_doubled_slashes(path: &[u8]) -> Result<bool, &'static str> {
     for (at, &byte) in path.iter().enumerate() {
         match (byte, &path[at + 1..]) {
+            // Also encoded, as some programs decode before they read parameters.
             (b';', _) | (b'%', [b'3', b'b' | b'B', ..]) => {
                 return Err("the path has a parameter");
             }

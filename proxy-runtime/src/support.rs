@@ -94,6 +94,7 @@ fn check_route(route: &Route, has_policies: bool, problems: &mut Problems) {
              route are answered with 500",
         );
     }
+    // `Disable` is the name for no policy.
     let names_cors = is_asked(config.cors_policy.as_ref(), &["Disable"]);
     let has_cors = route
         .policies()

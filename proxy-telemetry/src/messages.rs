@@ -123,6 +123,7 @@ impl KeyValue {
 
 impl From<TraceSpan> for Span {
     fn from(span: TraceSpan) -> Self {
+        const INTERNAL: i32 = 1;
         const SERVER: i32 = 2;
         const CLIENT: i32 = 3;
         const ERROR: i32 = 2;
@@ -143,6 +144,7 @@ impl From<TraceSpan> for Span {
             name: span.name,
             kind: match span.kind {
                 SpanKind::Client => CLIENT,
+                SpanKind::Internal => INTERNAL,
                 _ => SERVER,
             },
             start_time_unix_nano: nanoseconds(span.start),

@@ -109,11 +109,7 @@ pub(crate) fn run_tests(
     require_peers: bool,
     begun: impl FnOnce(),
 ) -> crate::Result<Outcome> {
-    let mut command = tests.command().arg("--no-fail-fast");
-    if let (Runner::Nextest, Ok(processors)) = (Runner::choose(), available_parallelism()) {
-        let places = processors.get() * PLACES_PER_PROCESSOR;
-        command = command.arg(PROFILE).arg(format!("--test-threads={places}"));
-    }
+    let command = in_places(tests.command().arg("--no-fail-fast"));
     let mut begun = Some(begun);
     counting_skips(command, workspace, require_peers, |line| {
         if runs_tests(line)
@@ -158,13 +154,28 @@ fn benchmarks() -> Invocation {
 
 /// Tests the server without HTTP/2 and TLS, since the workspace's own build always has them.
 pub(crate) fn run_lean_server() -> crate::Result<Outcome> {
-    show(&[lean_server().arg("server::")])
+    show(&[in_places(lean_server()).arg("server::")])
 }
 
 fn lean_server() -> Invocation {
-    Invocation::cargo(
-        "test --package proxy-runtime --no-default-features --features server --test it",
+    let runner = match Runner::choose() {
+        Runner::Nextest => "nextest run",
+        Runner::Cargo => "test",
+    };
+    Invocation::cargo(runner).args(
+        "--package proxy-runtime --no-default-features --features server --test it".split(' '),
     )
+}
+
+/// Lets nextest run more tests at once than there are processors.
+fn in_places(command: Invocation) -> Invocation {
+    match (Runner::choose(), available_parallelism()) {
+        (Runner::Nextest, Ok(processors)) => {
+            let places = processors.get() * PLACES_PER_PROCESSOR;
+            command.arg(PROFILE).arg(format!("--test-threads={places}"))
+        }
+        _ => command,
+    }
 }
 
 /// The test runner.

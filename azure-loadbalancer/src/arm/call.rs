@@ -12,6 +12,7 @@ use super::answer::Answer;
 use super::call_log::{CallClass, CallRecord};
 use super::client::{ArmClient, Inner};
 use super::error::{ArmError, ArmErrorKind};
+use crate::progress::{SILENCE, logged_while_silent};
 use crate::text::with_causes;
 
 /// The precondition of a write.
@@ -37,9 +38,6 @@ pub(super) struct ArmCall<'a> {
     pub(super) body: Bytes,
     pub(super) precondition: Precondition<'a>,
 }
-
-/// The time without a response after which the wait is logged.
-const SILENCE: Duration = Duration::from_secs(5);
 
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 
@@ -138,7 +136,7 @@ impl Inner {
         let started = Instant::now();
         let limit = self.options.call_timeout;
         let sent = timeout(limit, self.transport.send(request, self.options.max_body));
-        let sent = told_when_slow(&call.name, sent).await;
+        let sent = logged_while_silent(&call.name, sent).await;
         let result = match sent {
             Ok(Ok(response)) => Ok(Answer::new(response)),
             Ok(Err(error)) => {
@@ -182,18 +180,6 @@ impl Inner {
         Err(malformed(format!(
             "the answer leads to another host, {host:?}, which gets no token"
         )))
-    }
-}
-
-/// Awaits `work`, and logs once if it is slow.
-async fn told_when_slow<T>(name: &str, work: impl Future<Output = T>) -> T {
-    tokio::pin!(work);
-    match timeout(SILENCE, &mut work).await {
-        Ok(done) => done,
-        Err(_) => {
-            tracing::warn!(call = name, "no answer yet");
-            work.await
-        }
     }
 }
 

@@ -44,11 +44,11 @@ mod absent {
 #[cfg(any(feature = "consul", feature = "serf", feature = "servicefabric"))]
 mod present {
     use std::path::Path;
-    use std::time::Duration;
 
     use async_trait::async_trait;
     use azure_loadbalancer::Node;
     use azure_loadbalancer::discovery::ClusterNodes;
+    use azure_loadbalancer::progress::{SILENCE, logged_while_silent};
     use azure_loadbalancer::sources::{Source, SourceError};
     use discovery_core::runner::Driver;
     use discovery_core::{ConfigProvider, DiscoveryProvider, ProviderState, Runner};
@@ -59,9 +59,6 @@ mod present {
     use tokio::time::{Instant, timeout_at};
 
     use super::*;
-
-    /// The time without nodes after which that is logged.
-    const PATIENCE: Duration = Duration::from_secs(10);
 
     /// A cluster of a discovered source.
     pub(in crate::program) struct NodesFrom {
@@ -124,7 +121,7 @@ mod present {
 
         /// Returns the present nodes.
         pub(in crate::program) async fn once(self) -> Result<Vec<Node>, Failure> {
-            let once = self.runner.run_once().await;
+            let once = logged_while_silent("--nodes-from", self.runner.run_once()).await;
             let nodes = once
                 .state
                 .config
@@ -228,7 +225,8 @@ mod present {
         /// The driver of the provider, until it is started.
         driver: Option<Driver>,
         work: JoinSet<()>,
-        /// The time at which missing nodes are logged. `None`: there were some, or it was logged.
+        /// The time at which missing nodes are logged, [`SILENCE`] after the start. `None`: there were some, or it was
+        /// logged.
         tell_at: Option<Instant>,
     }
 
@@ -237,7 +235,7 @@ mod present {
         async fn next(&mut self) -> Result<Vec<Node>, SourceError> {
             if let Some(driver) = self.driver.take() {
                 self.work.spawn(driver);
-                self.tell_at = Some(Instant::now() + PATIENCE);
+                self.tell_at = Some(Instant::now() + SILENCE);
             }
             if let Some(at) = self.tell_at {
                 // The log for a missing cluster lists the existing ones.
@@ -275,14 +273,14 @@ mod present {
             let mut source = made.follow();
             let began = Instant::now();
             let mut told = Vec::new();
-            while began.elapsed() < PATIENCE * 6 {
-                if let Ok(told_now) = tokio::time::timeout(PATIENCE / 5, source.next()).await {
+            while began.elapsed() < SILENCE * 6 {
+                if let Ok(told_now) = tokio::time::timeout(SILENCE / 5, source.next()).await {
                     let error = told_now.unwrap_err().to_string();
                     told.push((began.elapsed().as_secs(), error));
                 }
             }
             assert_eq!(told.len(), 1, "{told:?}");
-            assert_eq!(told[0].0, PATIENCE.as_secs());
+            assert_eq!(told[0].0, 5);
             assert!(told[0].1.contains("nothing is known yet"), "{told:?}");
         }
     }

@@ -9,6 +9,7 @@ use azure_loadbalancer::arm::{ArmClient, ReqwestTransport, TowerTransport};
 use azure_loadbalancer::config::Cloud;
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions};
 use program_kit::Failure;
+use serde_json::Value;
 
 use super::cli::{Credentials, TargetArgs};
 use super::identity::FileIdentity;
@@ -148,9 +149,10 @@ fn tokens(
     };
     Ok(match chosen {
         Credentials::None | Credentials::Auto => None,
-        Credentials::Token => Some(Arc::new(StaticToken::new(token_of(&variable(
-            "AZURE_ACCESS_TOKEN",
-        )?)))),
+        Credentials::Token => {
+            let token = token_of(&variable("AZURE_ACCESS_TOKEN")?)?;
+            Some(Arc::new(StaticToken::new(token)))
+        }
         Credentials::Environment => {
             let credentials = application_of_environment(&ways.out)?;
             Some(Arc::new(with_addresses(credentials, addresses)))
@@ -176,14 +178,27 @@ fn tokens(
     })
 }
 
-/// Returns the token in the output of `az account get-access-token`: a document, or the token alone with
-/// `--query accessToken -o tsv`.
-fn token_of(text: &str) -> String {
-    let document: Option<serde_json::Value> = serde_json::from_str(text).ok();
-    let token = document
-        .as_ref()
-        .and_then(|document| document.get("accessToken")?.as_str());
-    token.unwrap_or(text).trim().to_owned()
+/// Returns the token in the output of `az account get-access-token`: a document, or with `--query accessToken` the
+/// token alone, which is quoted unless `-o tsv` is given.
+///
+/// # Errors
+///
+/// The text has no token. The error does not repeat it.
+fn token_of(text: &str) -> Result<String, Failure> {
+    let document: Option<Value> = serde_json::from_str(text).ok();
+    let token = match &document {
+        Some(Value::Object(document)) => document.get("accessToken").and_then(Value::as_str),
+        Some(Value::String(token)) => Some(token.as_str()),
+        _ => Some(text),
+    };
+    let token = token.map(str::trim).unwrap_or_default();
+    // What else there is would be sent as a token, and rejected without a word about the variable.
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Failure::new(
+            "AZURE_ACCESS_TOKEN has no token; set it to the output of `az account get-access-token`",
+        ));
+    }
+    Ok(token.to_owned())
 }
 
 fn application_of_environment(transport: &ReqwestTransport) -> Result<ClientCredentials, Failure> {

@@ -13,9 +13,9 @@ use super::node::LabelNode;
 pub fn read_cluster(node: &LabelNode<'_>) -> ClusterConfig {
     ClusterConfig {
         load_balancing_policy: node.text("LoadBalancingPolicy"),
-        session_affinity: section(node, "SessionAffinity", session_affinity),
-        health_check: section(node, "HealthCheck", health_check),
-        http_client: section(node, "HttpClient", http_client),
+        session_affinity: section(node, "SessionAffinity", session_affinity).map(Box::new),
+        health_check: section(node, "HealthCheck", health_check).map(Box::new),
+        http_client: section(node, "HttpClient", http_client).map(Box::new),
         http_request: section(node, "HttpRequest", http_request),
         metadata: node.map("Metadata"),
         ..Default::default()

@@ -56,7 +56,7 @@ pub(super) struct Node<'a> {
     pub(super) named: IndexMap<String, (&'a str, Self)>,
     /// The children with a position, in numeric order.
     pub(super) indexed: BTreeMap<u32, Self>,
-    /// Names that were read here.
+    /// Names of children that a reader has asked for; other names are unknown.
     asked: RefCell<Vec<Box<str>>>,
     /// True if the node was read as a list.
     pub(super) is_list: Cell<bool>,

@@ -32,6 +32,7 @@ pub use self::state::{MergedState, ProviderReport, SourcedProblem};
 use crate::contain::Blocking;
 use crate::filter::ConfigFilter;
 use crate::provider::{ConfigProvider, ProviderState};
+use crate::report::FinishedCycle;
 use crate::resolver::DestinationResolver;
 use crate::status::SourceState;
 use crate::timestamp::Timestamp;
@@ -351,6 +352,15 @@ impl Merged {
                 self.unreachable(&cluster, seen);
             }
         }
+    }
+
+    /// The providers that poll a source, by name, each with its last poll and a signal at the end of each.
+    pub fn cycles(&self) -> Vec<(Arc<str>, watch::Receiver<Option<FinishedCycle>>)> {
+        let polled = |source: &MergeSource| {
+            let cycles = source.provider.cycles()?;
+            Some((source.provider.name().into(), cycles))
+        };
+        self.sources.iter().filter_map(polled).collect()
     }
 
     /// The current state of each provider, in their order.

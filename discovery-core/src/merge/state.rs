@@ -104,7 +104,7 @@ impl Written {
         }
     }
 
-    /// Returns a problem of a route or cluster with its pointer below the section, and its origin.
+    /// Completes a problem of a route or cluster: its pointer begins with the section, and it gets its origin.
     pub(super) fn place(&self, mut problem: Problem) -> Problem {
         let section = named(&problem.pointer);
         if section.is_some_and(|(within, _)| matches!(within, "Routes" | "Clusters")) {
@@ -176,4 +176,11 @@ pub struct ProviderReport {
     pub status: ProviderStatus,
     /// Problems that the provider itself reports.
     pub problems: Problems,
+}
+
+impl ProviderReport {
+    /// Returns true if the provider has had a configuration, of this run or of the one before.
+    pub fn has_config(&self) -> bool {
+        self.revision.is_some() || self.status.last_ok.is_some()
+    }
 }

@@ -29,7 +29,15 @@ impl Evaluator {
         let mut changed = Vec::new();
         for (position, good) in in_doubt {
             let (service, evaluation) = &mut answer[position];
-            evaluation.fallback = self.fallback(service, evaluation, &good);
+            let (fallback, warnings) = self.fallback(service, evaluation, &good);
+            evaluation.fallback = fallback;
+            // The problems of the rules that serve, such as those of addresses, which are not checked while labels are
+            // wrong.
+            for warning in warnings {
+                if !evaluation.problems.iter().any(|known| *known == warning) {
+                    evaluation.problems.push(warning);
+                }
+            }
             let fallback = evaluation.fallback.as_ref();
             if let Some(fallback) = fallback.filter(|fallback| **fallback != good.fragment) {
                 let question = Question {
@@ -42,17 +50,20 @@ impl Evaluator {
         changed
     }
 
-    /// Returns the last known good rules with the current destinations. `None` if the current addresses are
-    /// unknown.
+    /// Returns the last known good rules with the current destinations, and their warnings. `None` if the current
+    /// addresses are unknown.
     fn fallback(
         &self,
         service: &DiscoveredService,
         evaluation: &Evaluation,
         good: &Good,
-    ) -> Option<Arc<ProxyConfig>> {
+    ) -> (Option<Arc<ProxyConfig>>, Problems) {
         let labels = good.labels.as_ref();
         let made = labels.and_then(|labels| self.made_again(service, labels, good));
-        made.or_else(|| self.grafted(service, evaluation, good))
+        match made {
+            Some((fragment, warnings)) => (Some(fragment), warnings),
+            None => (self.grafted(service, evaluation, good), Problems::new()),
+        }
     }
 
     /// Returns the configuration that the last known good labels make of the service's current state.
@@ -61,7 +72,7 @@ impl Evaluator {
         service: &DiscoveredService,
         labels: &Labels,
         good: &Good,
-    ) -> Option<Arc<ProxyConfig>> {
+    ) -> Option<(Arc<ProxyConfig>, Problems)> {
         let parsed: Parsed = match (&service.rebuild, &service.content) {
             (Some(rebuild), _) => contained_call(|| rebuild.with(labels)).ok()?,
             (None, ServiceContent::Labelled(described)) => {
@@ -80,7 +91,7 @@ impl Evaluator {
         if self.filter(&mut fragment).has_errors() {
             return None;
         }
-        self.usable(fragment)
+        Some((self.usable(fragment)?, parsed.problems))
     }
 
     /// Returns the last known good form with the current destinations of clusters of the same name.

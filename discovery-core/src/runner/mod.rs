@@ -42,12 +42,11 @@ use self::validation::Validation;
 use self::worker::{CycleEnd, Worker};
 use crate::contain::Blocking;
 use crate::discoverer::Discoverer;
-use crate::error::DiscoverErrorKind;
 use crate::filter::ConfigFilter;
 use crate::labels::{KeyValueLabels, LabelsParser};
 use crate::persist::Store;
 use crate::provider::{ConfigProvider, ProviderState, Strictness};
-use crate::report::CycleReport;
+use crate::report::{CycleReport, FinishedCycle};
 use crate::unreachable::{Unreachable, UnreachableClusters};
 use crate::validator::ConfigValidator;
 
@@ -166,6 +165,7 @@ impl Runner {
             strictness,
             state: worker.publisher.state.subscribe(),
             reports: worker.publisher.reports.subscribe(),
+            cycles: worker.publisher.cycles.subscribe(),
             unreachable,
             task: None,
         };
@@ -270,6 +270,7 @@ pub struct DiscoveryProvider {
     strictness: Strictness,
     state: watch::Receiver<Arc<ProviderState>>,
     reports: watch::Receiver<Option<Arc<CycleReport>>>,
+    cycles: watch::Receiver<Option<FinishedCycle>>,
     unreachable: Arc<UnreachableClusters>,
     task: Option<AbortHandle>,
 }
@@ -293,6 +294,10 @@ impl ConfigProvider for DiscoveryProvider {
 
     fn subscribe(&self) -> watch::Receiver<Arc<ProviderState>> {
         self.state.clone()
+    }
+
+    fn cycles(&self) -> Option<watch::Receiver<Option<FinishedCycle>>> {
+        Some(self.cycles.clone())
     }
 
     fn unreachable(&self, cluster: &ClusterId, seen: Unreachable) {
@@ -367,8 +372,7 @@ async fn drive(mut worker: Worker, mut triggers: Triggers, mut hints: Hints) {
             CycleEnd::Failed(error, failures) => {
                 let early = !hurried && error.retry_after().is_none();
                 look_from = look_from.max(ended + schedule.first_step());
-                may_look =
-                    error.retry_after().is_none() && error.kind() != DiscoverErrorKind::Permanent;
+                may_look = error.retry_after().is_none() && !error.kind().is_lasting();
                 (
                     schedule.after_error(failures, &error),
                     early,

@@ -121,7 +121,7 @@ impl ConfirmRemoval {
         self
     }
 
-    /// Sets the time for which they must be missing.
+    /// Sets the time for which the services must be missing before they are removed.
     #[must_use]
     pub fn with_settle(mut self, settle: Duration) -> Self {
         self.settle = settle;

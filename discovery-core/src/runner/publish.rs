@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::registry::Settled;
 use crate::discovery::Outdated;
-use crate::error::DiscoverError;
+use crate::error::{DiscoverError, DiscoverErrorKind};
 use crate::provider::ProviderState;
-use crate::report::CycleReport;
+use crate::report::{CycleReport, FinishedCycle};
 use crate::status::{Failure, PersistenceStatus, QuarantinedService, SourceState};
 use crate::summary::Summary;
 use crate::timestamp::Timestamp;
@@ -33,6 +33,8 @@ pub(super) struct Publisher {
     pub(super) source: Arc<str>,
     pub(super) state: watch::Sender<Arc<ProviderState>>,
     pub(super) reports: watch::Sender<Option<Arc<CycleReport>>>,
+    /// The last poll that has ended.
+    pub(super) cycles: watch::Sender<Option<FinishedCycle>>,
 }
 
 impl Publisher {
@@ -41,6 +43,7 @@ impl Publisher {
             source,
             state: watch::Sender::new(Arc::new(ProviderState::waiting())),
             reports: watch::Sender::new(None),
+            cycles: watch::Sender::new(None),
         }
     }
 
@@ -163,39 +166,36 @@ impl Publisher {
     pub(super) fn failed(&self, error: &DiscoverError) -> u32 {
         let failure = Failure::now(error);
         let message = failure.message.clone();
-        let (first, failures) = self.update(|state| {
-            let first = state.status.enter(SourceState::Failing);
-            state.status.last_error = Some(failure);
+        let is_rejected = error.kind() == DiscoverErrorKind::Rejected;
+        let (is_news, has_config, failures) = self.update(|state| {
+            let is_first = state.status.enter(SourceState::Failing);
+            let before = state.status.last_error.replace(failure);
+            let was_rejected = before.is_some_and(|one| one.kind == DiscoverErrorKind::Rejected);
             if !error.problems().is_empty() {
                 state.problems = error.problems().clone();
             }
             state.status.consecutive_failures = state.status.consecutive_failures.saturating_add(1);
-            (first, state.status.consecutive_failures)
+            let failures = state.status.consecutive_failures;
+            // A rejection after other failures is news: an operator has to correct a credential.
+            let is_news = is_first || is_rejected && !was_rejected;
+            (is_news, state.config.is_some(), failures)
         });
-        if first {
-            let provider = &*self.source;
-            if self.state.borrow().config.is_some() {
-                tracing::warn!(
-                    target: "discovery::runner",
-                    provider,
-                    error = message,
-                    "the source does not answer; its last known state is served",
-                );
-            } else {
-                tracing::warn!(
-                    target: "discovery::runner",
-                    provider,
-                    error = message,
-                    "the source does not answer; nothing of it serves yet",
-                );
-            }
+        let provider = &*self.source;
+        let outage = error.kind().outage(1, has_config);
+        if is_news {
+            tracing::warn!(
+                target: "discovery::runner",
+                provider,
+                error = message,
+                "the {outage}",
+            );
         } else {
             tracing::debug!(
                 target: "discovery::runner",
-                provider = &*self.source,
+                provider,
                 error = message,
                 failures,
-                "the source still does not answer",
+                "still: the {outage}",
             );
         }
         failures
@@ -228,13 +228,19 @@ impl Publisher {
     fn log_age(&self, before: &ProviderState, outdated: Option<&Outdated>) {
         let provider = &*self.source;
         let was_partial = before.status.state == SourceState::Partial;
+        let was_rejected = before.status.last_error.as_ref();
+        let was_rejected = was_rejected.is_some_and(|one| one.kind == DiscoverErrorKind::Rejected);
+        let is_news = |outdated: &Outdated| {
+            !was_partial || outdated.kind == DiscoverErrorKind::Rejected && !was_rejected
+        };
         match outdated {
-            Some(outdated) if !was_partial => tracing::warn!(
+            Some(outdated) if is_news(outdated) => tracing::warn!(
                 target: "discovery::runner",
                 provider,
                 error = outdated.error,
                 age_seconds = outdated.since.age().as_secs(),
-                "the source responds in part; older responses replace the rest",
+                "the {}",
+                outdated.kind.partial_outage(1),
             ),
             None if was_partial => {
                 tracing::info!(target: "discovery::runner", provider, "the source answers everything again");

@@ -57,6 +57,8 @@ pub(super) struct Known {
     pub(super) good: Option<Good>,
     /// The time since which the service does not serve as described, with the reasons.
     pub(super) quarantine: Option<(Timestamp, Problems)>,
+    /// The time since which instances of the service cannot be destinations.
+    pub(super) unusable_since: Option<Timestamp>,
 }
 
 impl Known {

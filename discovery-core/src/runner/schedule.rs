@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 use super::options::{RunnerOptions, SHORTEST};
 use crate::backoff::Backoff;
-use crate::error::{DiscoverError, DiscoverErrorKind};
+use crate::error::DiscoverError;
 
 /// Decides waits. Holds the only randomness of a runner.
 #[derive(Debug)]
@@ -53,9 +53,9 @@ impl Schedule {
     /// one poll again at once.
     pub(super) fn after_error(&mut self, failures: u32, error: &DiscoverError) -> Duration {
         let random = self.rng.f64();
-        let wait = match error.kind() {
-            DiscoverErrorKind::Permanent => self.backoff.wait(u32::MAX, random),
-            _ => self.backoff.wide_wait(failures, random),
+        let wait = match error.kind().is_lasting() {
+            true => self.backoff.wait(u32::MAX, random),
+            false => self.backoff.wide_wait(failures, random),
         };
         let asked = error.retry_after().unwrap_or_default();
         wait.max(asked.min(self.retry_after_max))
@@ -127,8 +127,12 @@ mod tests {
     #[test]
     fn a_permanent_error_is_not_hurried() {
         let mut schedule = schedule(5);
-        let error = DiscoverError::permanent("wrong key");
-        assert!(schedule.after_error(1, &error) >= Duration::from_secs(15));
+        for error in [
+            DiscoverError::permanent("wrong address"),
+            DiscoverError::rejected("wrong key"),
+        ] {
+            assert!(schedule.after_error(1, &error) >= Duration::from_secs(15));
+        }
     }
 
     #[test]

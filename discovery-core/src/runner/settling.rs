@@ -158,6 +158,7 @@ impl Settling {
                             routes: fragment.routes.keys().cloned().collect(),
                         }
                     });
+                    self.list_unusable(name, known, &service);
                     known.accept(service, evaluation);
                     self.report(name, outcome, problems);
                     return;
@@ -170,6 +171,24 @@ impl Settling {
             unread: service.unread,
         });
         self.quarantine(name, known, problems, fallback);
+    }
+
+    /// Lists a service whose current instances cannot be destinations. It is not quarantined otherwise: its rules and
+    /// destinations are current.
+    fn list_unusable(&mut self, name: &Arc<str>, known: &mut Known, service: &DiscoveredService) {
+        let Some(good) = known.good.as_ref().filter(|_| !service.unusable.is_empty()) else {
+            known.unusable_since = None;
+            return;
+        };
+        let mut clusters = good.fragment.clusters.values();
+        let has_any = clusters.any(|cluster| !cluster.destinations.is_empty());
+        self.quarantined.push(QuarantinedService {
+            service: Arc::clone(name),
+            since: *known.unusable_since.get_or_insert_with(Timestamp::now),
+            last_known_good: Some(good.at),
+            destinations: has_any.then(|| good.destinations_at()),
+            problems: service.unusable.clone(),
+        });
     }
 
     /// Adds a service of which the source itself keeps an earlier form.

@@ -16,8 +16,9 @@ use crate::discoverer::Discoverer;
 use crate::discovery::{DiscoveredService, Discovery};
 use crate::error::DiscoverError;
 use crate::persist::Store;
-use crate::report::CycleReport;
+use crate::report::{CycleReport, FinishedCycle};
 use crate::summary::Summary;
+use crate::timestamp::Timestamp;
 use crate::unreachable::UnreachableService;
 
 /// Does the cycles of one runner.
@@ -53,7 +54,27 @@ pub(super) enum CycleEnd {
 impl Worker {
     /// Polls the source and applies the result.
     pub(super) async fn cycle(&mut self) -> CycleEnd {
+        let begun = Instant::now();
         let cycle = self.publisher.cycle_begins();
+        let end = self.cycle_to_its_end(cycle).await;
+        let (services, changed, error) = match &end {
+            CycleEnd::Answered { report, .. } => (report.services.len(), report.changed, None),
+            CycleEnd::Failed(error, _) => (0, false, Some(error.kind())),
+            CycleEnd::ShuttingDown => return end,
+        };
+        let took = begun.elapsed();
+        self.publisher.cycles.send_replace(Some(FinishedCycle {
+            cycle,
+            began: Timestamp::ago(took),
+            took,
+            services,
+            changed,
+            error,
+        }));
+        end
+    }
+
+    async fn cycle_to_its_end(&mut self, cycle: u64) -> CycleEnd {
         let discovery = match self.answer().await {
             Ok(discovery) => discovery,
             Err(error) => {
@@ -321,7 +342,7 @@ impl Worker {
         // The rules of filters and validators may have changed since the file was written.
         let (services, mut dropped) = self.still_good(kept.services).await?;
         let confirmed = services.iter().map(|service| service.good.at);
-        let oldest = confirmed.max_by_key(crate::timestamp::Timestamp::age);
+        let oldest = confirmed.max_by_key(Timestamp::age);
         let nothing = services.is_empty();
         let kept = KeptState { services, ..kept };
         if nothing && listed > 0 {

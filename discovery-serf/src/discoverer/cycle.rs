@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use discovery_core::text::with_causes;
-use discovery_core::{DiscoverError, Discovery};
+use discovery_core::{DiscoverError, DiscoverErrorKind, Discovery};
 use proxy_model::Problem;
 use tokio::time::Instant;
 
@@ -52,6 +52,8 @@ struct RejectedKey {
     key: AuthKey,
     until: Instant,
     reason: String,
+    /// True if the agent responded, and not only the file of the key is wrong.
+    is_denied: bool,
 }
 
 /// The context of a cycle.
@@ -186,8 +188,12 @@ impl Cycles {
             && Instant::now() < rejected.until
         {
             let reason = rejected.reason.clone();
+            let error = match rejected.is_denied {
+                true => DiscoverError::rejected(reason),
+                false => DiscoverError::permanent(reason),
+            };
             self.rejected = Some(rejected);
-            return Err(DiscoverError::permanent(reason));
+            return Err(error);
         }
         let mut causes = Vec::with_capacity(self.agents.len());
         for _ in 0..self.agents.len() {
@@ -226,6 +232,7 @@ impl Cycles {
                 key,
                 until: Instant::now() + REJECTED,
                 reason: error.chain(),
+                is_denied: error.kind() == DiscoverErrorKind::Rejected,
             });
         }
         Err(error)

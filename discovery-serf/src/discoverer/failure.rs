@@ -42,6 +42,11 @@ impl Cause {
         }
     }
 
+    /// Returns true if the agent responded, and rejected the key or its absence.
+    fn is_denied(&self) -> bool {
+        matches!(self, Self::Client(error) if error.kind() == ClientErrorKind::Denied)
+    }
+
     /// Returns a hint for the operator.
     fn advice(&self, has_key: bool) -> &'static str {
         match self {
@@ -94,24 +99,40 @@ impl Alarm {
 /// after a change.
 pub(super) fn error_of(mut causes: Vec<Cause>, has_key: bool, is_file: bool) -> DiscoverError {
     let is_permanent = causes.iter().all(Cause::is_permanent);
-    let new = |message: String| match is_permanent {
-        true if is_file => DiscoverError::permanent(message),
-        true => DiscoverError::permanent(message).with_retry_after(REJECTED),
-        false => DiscoverError::transient(message),
+    let is_denied = causes.iter().all(Cause::is_denied);
+    let new = |message: String| {
+        let error = match is_permanent {
+            true if is_denied => DiscoverError::rejected(message),
+            true => DiscoverError::permanent(message),
+            false => return DiscoverError::transient(message),
+        };
+        match is_file {
+            true => error,
+            false => error.with_retry_after(REJECTED),
+        }
     };
     if causes.len() == 1
         && let Some(cause) = causes.pop()
     {
         let advice = cause.advice(has_key);
-        return new(format!("the Serf agent does not answer; {advice}")).with_source(cause);
+        let what = match is_denied {
+            true => "rejects the connection",
+            false => "does not answer",
+        };
+        return new(format!("the Serf agent {what}; {advice}")).with_source(cause);
     }
     let all: Vec<_> = causes
         .iter()
         .map(|cause| format!("{}; {}", with_causes(cause), cause.advice(has_key)))
         .collect();
     let agents = all.len();
+    let what = if is_denied {
+        "accepts the connection"
+    } else {
+        "answers"
+    };
     new(format!(
-        "none of the {agents} Serf agents answers: {}",
+        "none of the {agents} Serf agents {what}: {}",
         all.join(". ")
     ))
 }

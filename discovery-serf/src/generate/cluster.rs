@@ -59,7 +59,7 @@ impl<'o> ClusterPlan<'o> {
         };
         ClusterConfig {
             load_balancing_policy: Some(self.options.load_balancing_policy.clone()),
-            health_check: self.health_check(path),
+            health_check: self.health_check(path).map(Box::new),
             destinations,
             ..ClusterConfig::default()
         }

@@ -306,7 +306,7 @@ fn unread(memory: &Memory) -> Option<Unread> {
     let parts = services.flat_map(|known| known.unread_parts());
     let oldest = parts.min_by_key(|failed| failed.since)?;
     let kind = match oldest.problem.code == DENIED {
-        true => DiscoverErrorKind::Permanent,
+        true => DiscoverErrorKind::Rejected,
         false => DiscoverErrorKind::Transient,
     };
     Some((oldest.since, kind, oldest.problem.message.clone()))

@@ -11,7 +11,7 @@ use super::converting::{ParsedServices, age};
 use super::decisions::{Deciding, Verdict, reasons_of};
 use crate::extension::ServiceLabels;
 use crate::health::{Subject, Subjects};
-use crate::labels::{ParsedService, ServiceParser, partition_prefix};
+use crate::labels::{NO_USABLE_ENDPOINT, ParsedService, ServiceParser, partition_prefix};
 use crate::service::ServiceDescription;
 use crate::topology::{KnownService, Memory, service_id};
 
@@ -116,6 +116,9 @@ impl Making {
         self.subject(known, Some(parsed));
         let mut service =
             DiscoveredService::configured(Arc::clone(&known.name), Arc::clone(config));
+        // Requests get 503, so a warning among others is not enough.
+        let unusable = problems.iter().filter(|p| p.code == NO_USABLE_ENDPOINT);
+        service = service.with_unusable(unusable.cloned().collect());
         service.problems = problems;
         self.push(known, self.with_rebuild(known, service));
     }

@@ -39,7 +39,8 @@ struct Finding {
     age: Option<String>,
 }
 
-/// The reports that a cycle gives rise to, in the order of its services.
+/// The reports that a cycle gives rise to, in the order of its services. Those of replicas come before that of their
+/// service, which sums them up.
 pub(crate) fn reports_of(
     report: &CycleReport,
     subjects: &Subjects,
@@ -48,13 +49,13 @@ pub(crate) fn reports_of(
     let mut reports = Vec::new();
     for service in &report.services {
         let subject = subjects.get(&service.name);
-        if options.report_services_health {
-            reports.extend(of_service(service, subject, options));
-        }
         if options.report_replicas_health {
             let parsed = subject.and_then(|subject| subject.parsed.as_ref());
             let replicas = parsed.into_iter().flat_map(|parsed| &parsed.replicas);
             reports.extend(replicas.filter_map(|replica| of_replica(replica, options)));
+        }
+        if options.report_services_health {
+            reports.extend(of_service(service, subject, options));
         }
     }
     reports

@@ -1,5 +1,7 @@
 //! Tests of the content, time and frequency of reports.
 
+mod order;
+
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 

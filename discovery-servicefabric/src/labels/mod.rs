@@ -19,6 +19,7 @@ use proxy_model::config::ProxyConfig;
 
 pub use self::endpoints::{Endpoint, EndpointError, Endpoints, Rejection, Schemes};
 pub(crate) use self::ids::partition_prefix;
+pub(crate) use self::layout::NO_USABLE_ENDPOINT;
 pub use self::options::{LabelOptions, ListenerMode, PartitionMode, ReplicaSelection, RoleRouting};
 pub use self::yarp::YarpLabels;
 use crate::model::ServiceKind;

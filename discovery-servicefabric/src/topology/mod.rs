@@ -321,7 +321,7 @@ fn nothing_read(memory: &Memory) -> Option<DiscoverError> {
         });
     let message = problem.message.clone();
     (!something).then(|| match problem.code == DENIED {
-        true => DiscoverError::permanent(message),
+        true => DiscoverError::rejected(message),
         false => DiscoverError::transient(message),
     })
 }
@@ -340,6 +340,7 @@ fn rejected(error: CallError) -> DiscoverError {
 /// The error of a cycle that ended because of a call.
 fn failed(kind: CallErrorKind, message: String) -> DiscoverError {
     match failure(kind) {
+        DiscoverErrorKind::Rejected => DiscoverError::rejected(message),
         DiscoverErrorKind::Permanent => DiscoverError::permanent(message),
         _ => DiscoverError::transient(message),
     }
@@ -348,7 +349,8 @@ fn failed(kind: CallErrorKind, message: String) -> DiscoverError {
 /// Returns the discoverer's kind of failure for a call's kind of error.
 pub(crate) fn failure(kind: CallErrorKind) -> DiscoverErrorKind {
     match kind {
-        CallErrorKind::Denied | CallErrorKind::Rejected => DiscoverErrorKind::Permanent,
+        CallErrorKind::Denied => DiscoverErrorKind::Rejected,
+        CallErrorKind::Rejected => DiscoverErrorKind::Permanent,
         CallErrorKind::Gone
         | CallErrorKind::Unreachable
         | CallErrorKind::TimedOut

@@ -135,12 +135,14 @@ fn structure(cluster: &Cluster, found: &mut ReadCluster, reading: &mut Reading) 
             tls::transport_socket(socket, &mut client, reading)
         });
     }
-    config.http_client = (client != HttpClientConfig::default()).then_some(client);
+    config.http_client = (client != HttpClientConfig::default()).then(|| Box::new(client));
     config.http_request = Some(versions(cluster, reading));
     if let [check, more @ ..] = &cluster.health_checks[..] {
         // Envoy lets several checks run side by side; the model has one for each cluster.
         reading.ignore_if(!more.is_empty(), "health_checks/1");
-        config.health_check = reading.below("health_checks/0", |reading| active(check, reading));
+        config.health_check = reading
+            .below("health_checks/0", |reading| active(check, reading))
+            .map(Box::new);
     }
 }
 

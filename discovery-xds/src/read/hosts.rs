@@ -70,7 +70,7 @@ pub(super) fn domains(
     for domain in domains {
         // `name:*` stands for any port.
         let name = domain.strip_suffix(":*").unwrap_or(domain);
-        match HostPattern::parse_ascii(name) {
+        match HostPattern::parse(name) {
             Ok(pattern) => {
                 known.insert((pattern.to_ascii(), pattern.port()), pattern);
             }

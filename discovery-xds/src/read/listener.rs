@@ -5,7 +5,9 @@ use xds_types::pb::envoy::config::listener::v3::{
 };
 use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
 use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::HttpConnectionManager;
-use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
+use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::{
+    PathWithEscapedSlashesAction, RouteSpecifier,
+};
 use xds_types::pb::envoy::config::core::v3::{TransportSocket, transport_socket};
 use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{HttpFilter, http_filter};
 use xds_types::pb::envoy::extensions::transport_sockets::tls::v3::DownstreamTlsContext;
@@ -15,6 +17,7 @@ use proxy_model::Problems;
 
 use super::Reading;
 use super::access::{self, Extension, Place, closes, fields_close};
+use super::routes::STRICT_PATHS;
 
 pub(super) const MANAGER: &str = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
 const DOWNSTREAM_TLS: &str =
@@ -30,6 +33,8 @@ pub struct ReadListener {
     pub routes: Vec<RouteSource>,
     /// The sources of routes that it restricts in an unsupported way: they must reject all requests.
     pub closed: Vec<RouteSource>,
+    /// True if its routes must reject paths that programs read in different ways.
+    pub(crate) has_strict_paths: bool,
 }
 
 /// A source of routes.
@@ -61,9 +66,14 @@ pub fn read_listener(listener: &Listener) -> Result<(ReadListener, Problems), Pr
     let mut has_closed = is_closed;
     let mut take = |config: &Any, is_closed: bool, reading: &mut Reading| {
         reading.below("http_connection_manager", |reading| {
-            let (source, closes) = manager(config, reading);
+            let Managed {
+                source,
+                is_closed: closes,
+                has_strict_paths,
+            } = manager(config, reading);
             let is_closed = is_closed || closes;
             has_closed |= is_closed;
+            found.has_strict_paths |= has_strict_paths;
             match is_closed {
                 true => found.closed.extend(source),
                 false => found.routes.extend(source),
@@ -106,6 +116,15 @@ fn is_http_chain(chain: &FilterChain) -> bool {
 /// chains, so that it closes all of them.
 fn closes_all(listener: &Listener, reading: &mut Reading) -> bool {
     let mut is_closed = fields_close(Place::Listener, &access::listener(listener), reading);
+    let is_unbound = listener
+        .bind_to_port
+        .as_ref()
+        .is_some_and(|bound| !bound.value);
+    if is_unbound {
+        let message = "no client can connect to it; the routes behind it answer 503";
+        reading.reject("bind_to_port", message);
+    }
+    is_closed |= is_unbound;
     for filter in &listener.listener_filters {
         is_closed |= closes(Place::ListenerFilter, listener_filter(filter), reading);
     }
@@ -197,17 +216,33 @@ fn http_filter(filter: &HttpFilter) -> Extension<'_> {
     }
 }
 
-/// Returns the source of a connection manager's routes, and true if they are closed.
-fn manager(config: &Any, reading: &mut Reading) -> (Option<RouteSource>, bool) {
+/// The routes of a connection manager.
+#[derive(Default)]
+struct Managed {
+    source: Option<RouteSource>,
+    is_closed: bool,
+    has_strict_paths: bool,
+}
+
+/// Reads a connection manager.
+fn manager(config: &Any, reading: &mut Reading) -> Managed {
     if config.type_url != MANAGER {
         reading.ignore_if(true, &config.type_url);
-        return (None, false);
+        return Managed::default();
     }
     let Ok(manager) = HttpConnectionManager::decode(config.value.as_slice()) else {
         reading.reject("typed_config", "it cannot be decoded");
-        return (None, false);
+        return Managed::default();
     };
     let mut is_closed = fields_close(Place::Manager, &access::manager(&manager), reading);
+    for detection in &manager.original_ip_detection_extensions {
+        let extension = Extension {
+            name: &detection.name,
+            config: detection.typed_config.as_ref(),
+            ..Extension::default()
+        };
+        is_closed |= closes(Place::OriginalIpDetection, extension, reading);
+    }
     let upgrades = manager.upgrade_configs.iter();
     let filters =
         (manager.http_filters.iter()).chain(upgrades.flat_map(|upgrade| &upgrade.filters));
@@ -216,6 +251,12 @@ fn manager(config: &Any, reading: &mut Reading) -> (Option<RouteSource>, bool) {
         let is_router = filter.name == ROUTER && filter.config_type.is_none();
         is_closed |= !is_router && closes(Place::HttpFilter, http_filter(filter), reading);
     }
+    let options = manager.common_http_protocol_options.as_ref();
+    reading.ignore_if(
+        options.is_some_and(|options| options.headers_with_underscores_action != 0),
+        "common_http_protocol_options/headers_with_underscores_action",
+    );
+    let has_strict_paths = reads_paths_in_one_way(&manager, reading);
     let source = match manager.route_specifier {
         Some(RouteSpecifier::Rds(rds)) => Some(RouteSource::Named(rds.route_config_name)),
         Some(RouteSpecifier::RouteConfig(routes)) => Some(RouteSource::Inline(Box::new(routes))),
@@ -228,5 +269,30 @@ fn manager(config: &Any, reading: &mut Reading) -> (Option<RouteSource>, bool) {
             None
         }
     };
-    (source, is_closed)
+    Managed {
+        source,
+        is_closed,
+        has_strict_paths,
+    }
+}
+
+/// Returns true if Envoy merges, decodes or rejects slashes before it chooses a route. A route for other paths
+/// would get the request here, so such paths are rejected.
+fn reads_paths_in_one_way(manager: &HttpConnectionManager, reading: &mut Reading) -> bool {
+    use PathWithEscapedSlashesAction::{ImplementationSpecificDefault, KeepUnchanged};
+    let action = PathWithEscapedSlashesAction::try_from(manager.path_with_escaped_slashes_action);
+    let mut is_strict = false;
+    for (is_set, field) in [
+        (manager.merge_slashes, "merge_slashes"),
+        (
+            !matches!(action, Ok(ImplementationSpecificDefault | KeepUnchanged)),
+            "path_with_escaped_slashes_action",
+        ),
+    ] {
+        if is_set {
+            reading.differs(field, STRICT_PATHS);
+            is_strict = true;
+        }
+    }
+    is_strict
 }

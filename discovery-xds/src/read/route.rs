@@ -13,8 +13,9 @@ use xds_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
 use xds_types::pb::envoy::config::route::v3::{Route, RouteAction};
 use xds_types::pb::google::protobuf;
 
+use super::access::{self, Place, fields_close};
 use super::headers::{self, Changes, Side};
-use super::{Reading, access, matching};
+use super::{Reading, matching};
 
 /// Envoy's time limit for a route without one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -26,7 +27,7 @@ fn transform(key: &str, value: &str) -> TransformConfig {
 /// Reads a route except hosts and order, and returns it with the number of rejected conditions.
 pub(super) fn route(route: &Route, reading: &mut Reading) -> (RouteConfig, usize) {
     access::per_filter(&route.typed_per_filter_config, reading);
-    reading.reject_if(!route.route_specifiers.is_empty(), "route_specifiers");
+    fields_close(Place::Route, &access::route(route), reading);
     let Some(wanted) = &route.r#match else {
         reading.reject("match", "the route matches nothing");
         return (RouteConfig::default(), 0);
@@ -87,29 +88,7 @@ fn forward(
             "only names of clusters can be honoured",
         ),
     }
-    reading.reject_if(action.metadata_match.is_some(), "metadata_match");
-    reading.reject_if(action.regex_rewrite.is_some(), "regex_rewrite");
-    reading.reject_if(action.path_rewrite_policy.is_some(), "path_rewrite_policy");
-    reading.reject_if(!action.path_rewrite.is_empty(), "path_rewrite");
-    for (has, field) in [
-        (action.retry_policy.is_some(), "retry_policy"),
-        (
-            !action.request_mirror_policies.is_empty(),
-            "request_mirror_policies",
-        ),
-        (!action.rate_limits.is_empty(), "rate_limits"),
-        (!action.hash_policy.is_empty(), "hash_policy"),
-        (action.cors.is_some(), "cors"),
-        (
-            action.internal_redirect_policy.is_some(),
-            "internal_redirect_policy",
-        ),
-        (action.hedge_policy.is_some(), "hedge_policy"),
-        (action.max_stream_duration.is_some(), "max_stream_duration"),
-        (action.idle_timeout.is_some(), "idle_timeout"),
-    ] {
-        reading.ignore_if(has, field);
-    }
+    fields_close(Place::RouteAction, &access::route_action(action), reading);
     let timeout = match &action.timeout {
         None => DEFAULT_TIMEOUT,
         Some(timeout) => duration(timeout),

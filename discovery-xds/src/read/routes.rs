@@ -8,9 +8,14 @@ use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch};
 use proxy_model::{CompileOptions, Problems, RouteId, Snapshot};
 use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
 
+use super::Reading;
+use super::access::{self, Place, fields_close};
 use super::headers::{self, Side};
 use super::virtual_host::{VirtualHosts, changes_of_all};
-use super::{Reading, access};
+
+/// The effect of fields by which Envoy reads a path in one certain way.
+pub(super) const STRICT_PATHS: &str =
+    "paths with `//`, `;`, `%2F` or `%5C` are answered with 400 on these routes";
 
 /// The content of a route configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -55,12 +60,10 @@ pub fn read_routes_after(
     before: Option<&ReadRoutes>,
 ) -> Result<(ReadRoutes, Problems), Problems> {
     let mut reading = Reading::of("route_configuration", &routes.name);
-    reading.reject_if(routes.vhds.is_some(), "vhds");
-    reading.reject_if(!routes.route_specifiers.is_empty(), "route_specifiers");
-    reading.reject_if(!routes.vhost_header.is_empty(), "vhost_header");
-    reading.reject_if(
-        routes.most_specific_header_mutations_wins,
-        "most_specific_header_mutations_wins",
+    fields_close(
+        Place::RouteConfiguration,
+        &access::route_configuration(routes),
+        &mut reading,
     );
     let (request, response) = changes_of_all(routes);
     headers::transforms(request, Side::Request, &mut Vec::new(), &mut reading);
@@ -80,19 +83,20 @@ pub fn read_routes_after(
         }
         _ => return Err(reading.problems),
     }
-    reading.ignore_if(
-        !routes.request_mirror_policies.is_empty(),
-        "request_mirror_policies",
-    );
     let mut hosts = VirtualHosts::of(routes, before.map(|before| Arc::clone(&before.good)));
     for host in &routes.virtual_hosts {
         reading.below(&host.name, |reading| hosts.read(host, reading));
     }
+    let ignores_parameters = routes.ignore_path_parameters_in_path_matching;
     let mut found = hosts.found();
     let ReadRoutes {
         routes, positions, ..
     } = &mut found;
     routes.sort_by_cached_key(|id, _| positions.get(id).copied());
+    if ignores_parameters {
+        reading.differs("ignore_path_parameters_in_path_matching", STRICT_PATHS);
+        found = found.strict();
+    }
     let mut problems = reading.problems;
     found.compile(&mut problems);
     match is_closed {
@@ -117,6 +121,15 @@ impl ReadRoutes {
                 .collect(),
             ..self.clone()
         }
+    }
+
+    /// Returns the routes in a form that rejects paths which programs read in different ways.
+    #[must_use]
+    pub(crate) fn strict(mut self) -> Self {
+        for route in self.routes.values_mut() {
+            route.strict_paths = Some(true);
+        }
+        self
     }
 
     /// Makes routes that the model rejects respond with 503 for all requests to their hosts.

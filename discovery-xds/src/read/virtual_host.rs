@@ -9,10 +9,11 @@ use proxy_model::config::{RouteConfig, RouteHeader, RouteMatch, TransformConfig}
 use proxy_model::json::{parse_document, read_route};
 use xds_types::pb::envoy::config::route::v3::{Route, RouteConfiguration, VirtualHost};
 
+use super::access::{self, Place, fields_close};
 use super::headers::{self, Changes, Side};
 use super::hosts;
 use super::routes::{HostRoutes, ReadRoutes};
-use super::{Reading, access, route};
+use super::{Reading, route};
 use xds_types::carried;
 
 /// The longest form in JSON that is believed.
@@ -266,13 +267,8 @@ impl<'e> VirtualHosts<'e> {
 }
 
 fn check(host: &VirtualHost, reading: &mut Reading) {
-    reading.reject_if(host.require_tls != 0, "require_tls");
-    reading.reject_if(host.matcher.is_some(), "matcher");
+    fields_close(Place::VirtualHost, &access::virtual_host(host), reading);
     access::per_filter(&host.typed_per_filter_config, reading);
-    reading.reject_if(!host.route_specifiers.is_empty(), "route_specifiers");
-    reading.ignore_if(!host.rate_limits.is_empty(), "rate_limits");
-    reading.ignore_if(host.cors.is_some(), "cors");
-    reading.ignore_if(host.retry_policy.is_some(), "retry_policy");
 }
 
 /// Returns the virtual host's changes of requests and responses, which follow those of the route.

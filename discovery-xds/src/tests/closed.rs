@@ -5,11 +5,12 @@ use std::time::Duration;
 use discovery_core::{ConfigProvider, ProviderState};
 use prost::Message;
 use tokio::time::sleep;
-use xds_types::ResourceType::{Cluster as Cds, Endpoint as Eds, Listener as Lds, Route as Rds};
-use xds_types::pb::envoy::config::listener::v3::{FilterChain, FilterChainMatch, Listener};
+use xds_types::ResourceType::{Cluster as Cds, Endpoint as Eds, Listener as Lds};
+use xds_types::pb::envoy::config::listener::v3::{FilterChain, FilterChainMatch, Listener, filter};
 use xds_types::pb::envoy::config::core::v3::CidrRange;
 use xds_types::pb::envoy::config::route::v3::RouteConfiguration;
 use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
+use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{HttpConnectionManager, Rds};
 use xds_types::pb::google::protobuf::Any;
 use xds_types::ResourceType;
 
@@ -56,7 +57,12 @@ pub(super) fn is_closed(state: &ProviderState) -> bool {
 async fn say(stream: &Full, nonce: &str, listeners: &[Resource]) {
     let mut all = resources(ONE);
     all.extend_from_slice(listeners);
-    for (kind, number) in [(Cds, "1"), (Lds, "2"), (Rds, "3"), (Eds, "4")] {
+    for (kind, number) in [
+        (Cds, "1"),
+        (Lds, "2"),
+        (ResourceType::Route, "3"),
+        (Eds, "4"),
+    ] {
         let nonce = format!("{nonce}-{number}");
         stream.answer(full(kind, &nonce, &nonce, &all)).await;
     }
@@ -137,7 +143,7 @@ async fn without_listeners_routes_are_served_to_everybody() {
     let provider = discoverer.runner().start();
     let mut states = states(&provider);
     let stream = script.full().await;
-    for (kind, nonce) in [(Cds, "1"), (Rds, "2"), (Eds, "3")] {
+    for (kind, nonce) in [(Cds, "1"), (ResourceType::Route, "2"), (Eds, "3")] {
         stream.answer(full(kind, nonce, "1", &resources(ONE))).await;
     }
     serving(&mut states, ONE).await;
@@ -150,7 +156,10 @@ async fn routes_inside_a_guarded_listener_are_closed() {
     let mut states = states(&provider);
     let stream = script.full().await;
     let all = resources(ONE);
-    let (.., routes) = all.iter().find(|(kind, ..)| *kind == Rds).unwrap();
+    let (.., routes) = all
+        .iter()
+        .find(|(kind, ..)| *kind == ResourceType::Route)
+        .unwrap();
     let routes = RouteConfiguration::decode(&*routes.value).unwrap();
     let inside = listener_with("http", RouteSpecifier::RouteConfig(routes));
     say(&stream, "1", std::slice::from_ref(&inside)).await;
@@ -159,6 +168,62 @@ async fn routes_inside_a_guarded_listener_are_closed() {
     state(&mut states, is_closed).await;
     say(&stream, "3", &[inside]).await;
     serving(&mut states, ONE).await;
+}
+
+/// A listener whose Envoy merges slashes before it chooses a route.
+fn merging(routes: RouteSpecifier) -> Resource {
+    let (kind, name, resource) = listener_with("http", routes);
+    let mut listener = Listener::decode(&*resource.value).unwrap();
+    for filter in &mut listener.filter_chains[0].filters {
+        let Some(filter::ConfigType::TypedConfig(config)) = &mut filter.config_type else {
+            unreachable!("it has a configuration")
+        };
+        let mut manager = HttpConnectionManager::decode(&*config.value).unwrap();
+        manager.merge_slashes = true;
+        config.value = manager.encode_to_vec();
+    }
+    (kind, name, any(kind, &listener))
+}
+
+/// The listener decides, and its routes are in a resource of their own or inside of it.
+#[tokio::test(start_paused = true)]
+async fn routes_of_a_listener_that_merges_slashes_reject_ambiguous_paths() {
+    let (discoverer, mut script) = pair(options().with_route_configs(Vec::new()));
+    let provider = discoverer.runner().start();
+    let mut states = states(&provider);
+    let stream = script.full().await;
+    let are_strict = |state: &ProviderState| {
+        state.config.as_ref().is_some_and(|config| {
+            let mut routes = config.routes.values();
+            !config.routes.is_empty() && routes.all(|route| route.strict_paths == Some(true))
+        })
+    };
+    say(&stream, "1", &[listener("http", "main")]).await;
+    serving(&mut states, ONE).await;
+    assert!(!are_strict(&states.borrow()));
+    let named = RouteSpecifier::Rds(Rds {
+        route_config_name: "main".into(),
+        ..Rds::default()
+    });
+    let all = resources(ONE);
+    let (.., inside) = all
+        .iter()
+        .find(|(kind, ..)| *kind == ResourceType::Route)
+        .unwrap();
+    let inside = RouteConfiguration::decode(&*inside.value).unwrap();
+    for (nonce, routes) in [("2", named), ("3", RouteSpecifier::RouteConfig(inside))] {
+        say(&stream, nonce, &[merging(routes)]).await;
+        let strict = state(&mut states, are_strict).await;
+        assert!(!strict.problems.has_errors(), "{}", strict.problems);
+        assert!(strict.problems.to_string().contains("merge_slashes"));
+        say(
+            &stream,
+            &format!("{nonce}-open"),
+            &[listener("http", "main")],
+        )
+        .await;
+        serving(&mut states, ONE).await;
+    }
 }
 
 /// The configuration restored from disk is closed too.

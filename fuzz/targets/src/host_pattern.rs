@@ -11,6 +11,7 @@ use crate::input::{Head, text};
 ///
 /// * A pattern without a wildcard matches itself in any case.
 /// * A wildcard matches only hosts with its suffix. A port matches only itself.
+/// * A name in ASCII form and the one in Unicode are the same pattern.
 /// * The route table and the pattern itself agree on every match.
 /// * The name of a host is a host with that name.
 pub fn host_pattern(data: &[u8]) {
@@ -26,6 +27,16 @@ pub fn host_pattern(data: &[u8]) {
         }
     };
     assert_eq!(pattern.as_str(), written);
+    let unicode = HostPattern::parse(&pattern.to_unicode());
+    let ascii = HostPattern::parse(&pattern.to_ascii());
+    for other in [unicode, ascii] {
+        let other = other.map(|other| (other.to_ascii(), other.rank()));
+        assert_eq!(
+            other,
+            Ok((pattern.to_ascii(), pattern.rank())),
+            "{written:?}"
+        );
+    }
     if !written.contains('*') {
         for same in [written.to_owned(), written.to_ascii_uppercase()] {
             assert!(

@@ -95,7 +95,7 @@ tests! {
     // Each input is the answer to every call, twice.
     consul_answers: INPUTS / 5,
     // Each input is a Consul in memory, twice, with a runtime.
-    consul_tags: INPUTS / 10,
+    consul_tags: INPUTS / 20,
     // Each input builds a cluster.
     emulator_package: INPUTS / 5,
     // Each input starts an emulator.
@@ -126,7 +126,7 @@ tests! {
     route_table: INPUTS,
     route_template: INPUTS,
     // Each input is converted twice, written and read again.
-    serf_catalog: INPUTS / 5,
+    serf_catalog: INPUTS / 10,
     // Each input is sent five times, each time to another client.
     serf_frames: INPUTS / 5,
     serf_messages: INPUTS / 5,
@@ -135,7 +135,7 @@ tests! {
     servicefabric_endpoints: INPUTS,
     servicefabric_extension: INPUTS,
     // Each input is laid out three times.
-    servicefabric_labels: INPUTS / 5,
+    servicefabric_labels: INPUTS / 10,
     time_span: INPUTS,
     xds_resources: INPUTS,
     yaml: INPUTS,

@@ -22,7 +22,7 @@ const HANGING: Duration = Duration::from_secs(2);
 /// The pause between attempts to take a place.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Beyond any realistic number of listeners and workers.
+/// Maximum number of sockets to receive, beyond any realistic number of listeners and workers.
 const MAX_SOCKETS: usize = 65_536;
 
 /// The instance to replace. If this is dropped before [`replace`](Self::replace), that instance continues as

@@ -17,9 +17,9 @@ pub(super) const HELLO: u8 = b'1';
 pub(super) const SOCKET: u8 = b's';
 /// The end of the sockets.
 pub(super) const END: u8 = b'.';
-/// The successor serves.
+/// Message of the successor: it serves requests.
 pub(super) const SERVING: u8 = b'!';
-/// The predecessor has stopped accepting connections.
+/// Message of the predecessor: it has stopped accepting connections.
 pub(super) const YOURS: u8 = b'y';
 /// Response to a successor: another one has the sockets already.
 pub(super) const TAKEN: u8 = b'n';

@@ -10,9 +10,9 @@ use proxy_model::{Problem, pointer_to};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tls {
     pub(crate) certificates: Vec<Certificate>,
-    /// The rules for clients that send no name of `by_name`.
+    /// The rules for clients that send no server name (SNI), or one without rules in `by_name`.
     pub(crate) default: Handshakes,
-    /// The rules by the name that clients send. A name may begin with `*.`.
+    /// The rules by the server name that clients send. A name may begin with `*.`.
     pub(crate) by_name: Vec<(String, Handshakes)>,
 }
 
@@ -36,9 +36,9 @@ pub(crate) enum Clients {
     /// Clients need no certificate.
     #[default]
     Off,
-    /// Clients may present one that an authority of this file has issued.
+    /// Clients may present a certificate that an authority in this file has issued.
     Optional(PathBuf),
-    /// Clients must present one.
+    /// Clients must present a certificate that an authority in this file has issued.
     Required(PathBuf),
 }
 

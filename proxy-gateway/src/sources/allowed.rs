@@ -104,8 +104,8 @@ impl Allowed {
             .with_timeout_policies(names(PolicyKind::Timeout))
     }
 
-    /// Returns a filter that takes names which take a restriction away from services of a section that may not use
-    /// them, so that they have what routes have by default.
+    /// Returns a filter for the services of a section. It removes names of policies that lift a restriction, unless
+    /// they are permitted, so that the defaults of routes apply.
     pub(super) fn filter(&self, section: &'static str) -> NoExceptions {
         let of_section = self
             .of_sections
@@ -145,7 +145,8 @@ fn read_source(source: &mut ObjectReader<'_, '_>) -> Vec<(PolicyKind, String)> {
     PolicyKind::ALL.into_iter().flat_map(of).collect()
 }
 
-/// Takes names that take a restriction away out of routes, and rejects routes with others that are not permitted.
+/// Removes names of policies that lift a restriction from routes, and rejects routes that name other policies
+/// without permission.
 pub(super) struct NoExceptions {
     section: &'static str,
     loosening: Vec<(PolicyKind, &'static str)>,
@@ -193,7 +194,7 @@ impl NoExceptions {
     }
 }
 
-/// The names that need no definition. Those that take a restriction away are taken out before.
+/// Policy names that need no definition. Those that lift a restriction have been removed before.
 const NEEDLESS: [&str; 3] = ["Anonymous", DEFAULT, "Disable"];
 
 /// The policy of a kind that a route names.

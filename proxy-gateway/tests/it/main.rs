@@ -8,6 +8,7 @@ mod common;
 mod consul;
 mod docs;
 mod explain;
+mod faults;
 mod fleet;
 mod hot_restart;
 mod layers;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 
 use crate::common::{ConfigFile, address_after, output, start};
 use discovery_consul::client::{ConsulClient, ConsulOptions};
@@ -62,7 +63,7 @@ impl ControlPlane {
         Self::at("127.0.0.1:0".parse().expect("an address"), config).await
     }
 
-    async fn at(address: SocketAddr, config: &str) -> Self {
+    pub(crate) async fn at(address: SocketAddr, config: &str) -> Self {
         let provider = StaticProvider::new(
             "code",
             ProxyConfig::from_json(config).expect("a configuration"),
@@ -86,15 +87,39 @@ impl ControlPlane {
     }
 }
 
+/// The program, with the file of its configuration.
+pub(crate) struct Gateway {
+    process: PeerProcess,
+    _file: ConfigFile,
+}
+
+impl Deref for Gateway {
+    type Target = PeerProcess;
+
+    fn deref(&self) -> &PeerProcess {
+        &self.process
+    }
+}
+
+impl DerefMut for Gateway {
+    fn deref_mut(&mut self) -> &mut PeerProcess {
+        &mut self.process
+    }
+}
+
 /// Starts the program with a configuration. Returns its address, and that of its admin page.
-pub(crate) async fn gateway(section: &str) -> (PeerProcess, SocketAddr, SocketAddr) {
+pub(crate) async fn gateway(section: &str) -> (Gateway, SocketAddr, SocketAddr) {
     let file = ConfigFile::new(&format!(
         r#"{{ "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }}, "Admin": {{ "Address": "127.0.0.1:0" }}, {section} }}"#
     ));
     let process = start(&["run", "--config", &file.argument()], "a second Ctrl-C").await;
     let proxy = address_after(&process.output(), "listening on http://");
     let admin = address_after(&process.output(), "admin page on http://");
-    (process, proxy, admin)
+    let gateway = Gateway {
+        process,
+        _file: file,
+    };
+    (gateway, proxy, admin)
 }
 
 pub(crate) fn from_xds(servers: &[SocketAddr], mode: &str) -> String {

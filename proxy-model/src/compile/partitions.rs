@@ -13,7 +13,8 @@ use crate::matching::PathTemplate;
 use crate::problem::Problem;
 use crate::suggest::{did_you_mean, listed, shortened};
 
-/// Compiles the partitions of a route. `scope` is theirs; `template` is the route's, unless it has errors.
+/// Compiles the partitions of a route. `scope` collects problems of the partitions; `template` is the route's path
+/// template, `None` if it has errors.
 pub(super) fn compile(
     config: &PartitionedClusters,
     template: Option<&PathTemplate>,

@@ -34,7 +34,7 @@ pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<U
         scope,
     );
     let default = HttpClientConfig::default();
-    let client = config.http_client.as_ref().unwrap_or(&default);
+    let client = config.http_client.as_deref().unwrap_or(&default);
     let mut scope = scope.below("HttpClient");
     let protocols = tls_versions(client, &mut scope);
     if client.max_connections_per_server == Some(0) {

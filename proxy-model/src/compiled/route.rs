@@ -161,6 +161,6 @@ pub enum BodyLimit {
     Server,
     /// No limit.
     Unlimited,
-    /// A number of bytes.
+    /// The limit of the route in bytes.
     Bytes(u64),
 }

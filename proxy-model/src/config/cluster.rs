@@ -19,13 +19,13 @@ pub struct ClusterConfig {
     pub load_balancing_policy: Option<String>,
     /// Session affinity: requests of one client stay at one destination.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_affinity: Option<SessionAffinityConfig>,
+    pub session_affinity: Option<Box<SessionAffinityConfig>>,
     /// Health checks, which find unhealthy destinations so that they are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub health_check: Option<HealthCheckConfig>,
+    pub health_check: Option<Box<HealthCheckConfig>>,
     /// Settings of connections to destinations.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub http_client: Option<HttpClientConfig>,
+    pub http_client: Option<Box<HttpClientConfig>>,
     /// Settings of requests to destinations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_request: Option<ForwarderRequestConfig>,

@@ -33,9 +33,9 @@ pub(super) fn read(cluster: &mut ObjectReader<'_, '_>) -> ClusterConfig {
     });
     let config = ClusterConfig {
         load_balancing_policy: cluster.text("LoadBalancingPolicy"),
-        session_affinity: cluster.object("SessionAffinity", affinity),
-        health_check: cluster.object("HealthCheck", health),
-        http_client: cluster.object("HttpClient", http_client),
+        session_affinity: cluster.object("SessionAffinity", affinity).map(Box::new),
+        health_check: cluster.object("HealthCheck", health).map(Box::new),
+        http_client: cluster.object("HttpClient", http_client).map(Box::new),
         http_request: cluster.object("HttpRequest", http_request),
         destinations: destinations
             .unwrap_or_default()

@@ -204,7 +204,7 @@ impl<'n> ObjectReader<'n, '_> {
         .map(|entries| entries.into_iter().collect())
     }
 
-    /// Reads an object with `read`.
+    /// Reads the object under `key` with `read`. `None` if the key is missing or has no object.
     pub fn object<T>(
         &mut self,
         key: &'static str,

@@ -25,7 +25,7 @@ pub struct RouteMatcherParts {
     pub path: PathTemplate,
     /// The host patterns, one of which must match. Empty to match every host.
     pub hosts: Vec<HostPattern>,
-    /// The methods that it takes.
+    /// The methods that the route accepts.
     pub methods: MethodSet,
     /// Conditions that must all hold.
     pub headers: Vec<HeaderMatcher>,
@@ -92,7 +92,7 @@ impl RouteMatcher {
         &self.0.hosts
     }
 
-    /// The methods that it takes.
+    /// The methods that the route accepts.
     pub fn methods(&self) -> &MethodSet {
         &self.0.methods
     }

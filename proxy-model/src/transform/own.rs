@@ -19,7 +19,7 @@ impl OwnTransforms {
         self.0.push((key, check));
     }
 
-    /// The transform that an entry of a configuration is, if it is one of the program and none that is built in.
+    /// Returns the program's own transform that an entry of the configuration names. `None` for built-in transforms.
     pub(super) fn of(&self, entry: &TransformConfig) -> Option<(&Arc<str>, &TransformCheck)> {
         if self.0.is_empty() || is_built_in(entry) {
             return None;

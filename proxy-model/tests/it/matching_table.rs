@@ -41,7 +41,7 @@ const ENDS: [&str; 7] = [
     "{**e:nonfile}",
     "{e}.{f?}",
 ];
-const HOSTS: [&str; 12] = [
+const HOSTS: [&str; 14] = [
     "h.com",
     "a.h.com",
     "a.h.com:80",
@@ -54,13 +54,15 @@ const HOSTS: [&str; 12] = [
     "*",
     "[::1]",
     "ü.com",
+    "XN--tda.com",
+    "*.xn--tda.com:80",
 ];
 const METHODS: [&str; 4] = ["GET", "POST", "OPTIONS", "PURGE"];
 
 const REQUEST_SEGMENTS: [&str; 14] = [
     "a", "A", "b", "ab", "7", "a.b", "a.", "xa", "", "%61", "%C3%A4", "%2F", "%zz", "%7B%7d",
 ];
-const AUTHORITIES: [&str; 14] = [
+const AUTHORITIES: [&str; 15] = [
     "h.com",
     "H.com:80",
     "a.h.com",
@@ -73,6 +75,7 @@ const AUTHORITIES: [&str; 14] = [
     "[::1]:80",
     "xn--tda.com",
     "ü.com",
+    "a.ü.com",
     "other",
     "",
 ];

@@ -155,6 +155,7 @@ pub(super) fn of(admin: &AdminState, query: &Query) -> ClusterList {
         has_text(cluster, &filter)
             && wanted.is_none_or(|state| ClusterCondition::of(cluster).name() == state)
     });
+    // Once for all rows.
     let minutes = LastMinute::of_clusters(admin.proxy.shared());
     let rows = matching.into_iter().map(|cluster| {
         let last_minute = minutes.get(&cluster.id).copied();

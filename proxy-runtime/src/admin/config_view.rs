@@ -77,6 +77,7 @@ pub fn redact(value: &mut Value) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(redact),
+        // Any text may be a URL with credentials.
         Value::String(text) => *text = shown_url(text),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
@@ -126,6 +127,7 @@ fn is_content(key: &str) -> bool {
 
 fn hide(value: &mut Value) {
     match value {
+        // A condition may list several values.
         Value::Array(items) => items.iter_mut().for_each(hide),
         value => *value = REDACTED.into(),
     }

@@ -36,6 +36,7 @@ fn asked(admin: &AdminState, query: &Query) -> Result<ParsedRequest, String> {
     let past = query.get("request").map(|number| past(admin, number));
     let past = past.transpose()?;
     let of_past = |name: &str| past.as_ref()?.get(name)?.as_str();
+    // A parameter takes precedence over the kept request.
     let method = query.get("method").or_else(|| of_past("method"));
     let url = match (query.get("url"), &past) {
         (Some(url), _) => url.to_owned(),

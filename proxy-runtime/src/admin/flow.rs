@@ -94,6 +94,7 @@ pub(super) fn of(
         .map(|&index| route_node(admin, &routes[index]))
         .collect();
     flow.hidden.clusters = clusters.len() - drawn.clusters.len();
+    // Space that one cluster leaves is for the next ones.
     let mut room = DESTINATIONS;
     for &index in &drawn.clusters {
         room -= add_cluster(&mut flow, &clusters[index], room);
@@ -129,6 +130,7 @@ impl Drawn {
                 ClusterCondition::Down | ClusterCondition::Degraded
             )
         });
+        // Sets keep the order of the configuration, so that nodes stay in place as rates change.
         let mut drawn_clusters = BTreeSet::new();
         fill(&mut drawn_clusters, attention, CLUSTERS);
         let urgent = drawn_clusters.clone();
@@ -136,6 +138,7 @@ impl Drawn {
             |route: &usize| targets(*route).any(|cluster| urgent.contains(&cluster));
         let mut lead_there = HashMap::new();
         for &route in &busiest_routes {
+            // The busiest route of each cluster, since routes come in that order.
             for cluster in targets(route).filter(|cluster| urgent.contains(cluster)) {
                 lead_there.entry(cluster).or_insert(route);
             }
@@ -153,6 +156,7 @@ impl Drawn {
             busiest_routes.iter().copied().filter(is_shown),
             ROUTES,
         );
+        // Without any traffic, some routes are still worth drawing.
         if drawn_routes.is_empty() {
             fill(&mut drawn_routes, busiest_routes.into_iter(), ROUTES);
         }
@@ -214,6 +218,7 @@ fn targets(route: &RouteStatus, total: f64) -> Vec<FlowTarget> {
     let mut targets: Vec<FlowTarget> = Vec::new();
     let mut positions: HashMap<ClusterId, usize> = HashMap::new();
     for target in &route.clusters {
+        // A cluster with several partitions is one node.
         let position = *positions
             .entry(target.cluster.as_str().into())
             .or_insert(targets.len());

@@ -18,7 +18,7 @@
 //! | `/api/v1/problems` | all problems of the configuration |
 //! | `/api/v1/changes` | the last configurations with their changes |
 //! | `/api/v1/requests?after=` | the latest requests, if the program keeps some |
-//! | `/api/v1/explain?method=&url=&header=&listener=&remote=` or `?request=` | the route, cluster and changes that a request would get |
+//! | `/api/v1/explain?method=&url=&header=&listener=&remote=` or `?request=` | the decisions for a request |
 //!
 //! Responses are JSON with names in `snake_case`. Ages and durations are in seconds unless a name
 //! says otherwise. Fields may be added to `v1`; none is removed or changes its meaning.
@@ -154,6 +154,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
         let is_gzip = parts
             .next()
             .is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        // RFC 9110 section 12.4.2: a weight of 0 is a rejection.
         let weight = parts.find_map(|part| part.strip_prefix("q="));
         let is_rejected = weight
             .and_then(|weight| weight.parse::<f32>().ok())
@@ -342,6 +343,7 @@ impl AdminState {
             .trim_start_matches('[')
             .trim_end_matches(']')
             .to_ascii_lowercase();
+        // DNS rebinding needs a name, so addresses are safe.
         let allowed = bare.parse::<std::net::IpAddr>().is_ok()
             || bare == "localhost"
             || bare.ends_with(".localhost")

@@ -36,9 +36,11 @@ pub(super) fn arrange<R: Sortable>(rows: &mut Vec<R>, query: &Query, limit: usiz
         Some("requests") => rows.sort_by_key(|row| std::cmp::Reverse(row.requests())),
         Some("failed") => rows.sort_by(|a, b| descending(failed(a), failed(b))),
         Some("p99") => rows.sort_by(|a, b| descending(slowest(a), slowest(b))),
+        // A stable sort, so that equal rows keep the order of the configuration.
         _ => rows.sort_by_key(Sortable::urgency),
     }
     let count = rows.len();
+    // An offset beyond the end gives an empty list.
     let offset = query.number("offset").unwrap_or(0).min(count);
     rows.drain(..offset);
     rows.truncate(limit);

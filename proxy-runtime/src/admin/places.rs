@@ -55,6 +55,7 @@ impl ConnectionSlots {
     /// Takes a slot for an accepted connection.
     pub(super) fn enter(self: &Arc<Self>) -> ConnectionSlot {
         let mut open = self.lock();
+        // A number of the event orders connections without a look at the time.
         open.clock += 1;
         let id = open.clock;
         let connection = AdminConnection {

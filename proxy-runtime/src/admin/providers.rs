@@ -31,6 +31,8 @@ struct Provider {
     /// Seconds since the last successful poll.
     age: Option<f64>,
     last_error: Option<String>,
+    /// Words for a source that fails, whole or in part: `the source rejects the request, …`.
+    condition: Option<String>,
     /// Seconds since the last error.
     last_error_age: Option<f64>,
     consecutive_failures: u32,
@@ -59,8 +61,10 @@ struct Quarantined {
 
 pub(super) fn of(admin: &AdminState) -> Providers {
     let providers = admin.reports().into_iter().map(|report| {
+        let has_config = report.has_config();
         let status = report.status;
         Provider {
+            condition: status.condition(has_config),
             name: report.name.to_string(),
             state: status.state.as_str(),
             required: report.required,
@@ -68,6 +72,7 @@ pub(super) fn of(admin: &AdminState) -> Providers {
             clusters: report.clusters,
             age: status.last_ok.map(|moment| moment.age().as_secs_f64()),
             last_error_age: status.last_error.as_ref().map(|e| e.at.age().as_secs_f64()),
+            // An error before the last success is no news.
             last_error: (status.consecutive_failures > 0)
                 .then(|| status.last_error.map(|failure| failure.message))
                 .flatten(),

@@ -40,6 +40,7 @@ impl Query {
 }
 
 fn decoded(text: &str) -> String {
+    // Forms write a space as `+`.
     let spaced = text.replace('+', " ");
     percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
 }

@@ -90,6 +90,7 @@ impl AdminResponse {
         for (name, value) in self.headers {
             headers.insert(name, HeaderValue::from_static(value));
         }
+        // HEAD gets the length that GET would have (RFC 9110 section 9.3.2).
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
         for (name, value) in [
             (header::CACHE_CONTROL, "no-store"),

@@ -102,6 +102,7 @@ pub(super) fn one(admin: &AdminState, encoded: &str) -> AdminResponse {
 }
 
 fn rows(admin: &AdminState) -> Vec<Row> {
+    // Once for all rows.
     let minutes = LastMinute::of_routes(admin.proxy.shared());
     let clusters = admin.proxy.clusters();
     let states: HashMap<&str, ClusterCondition> = clusters
@@ -132,8 +133,10 @@ fn state(route: &RouteStatus, clusters: &HashMap<&str, ClusterCondition>) -> Clu
     }
     let states = route.clusters.iter().map(|share| {
         let known = clusters.get(&*share.cluster);
+        // The share of a missing cluster fails.
         known.copied().unwrap_or(ClusterCondition::Down)
     });
+    // Of equal urgency, unknown is worse than healthy.
     let worst = states.min_by_key(|state| (state.urgency(), *state != ClusterCondition::Unknown));
     worst.unwrap_or(ClusterCondition::Down)
 }
@@ -148,6 +151,7 @@ pub(super) fn takes(route: &RouteStatus) -> String {
         parts.push(route.hosts.join(", "));
     }
     match &route.path {
+        // A configured path may lack its slash.
         Some(path) if path.starts_with('/') => parts.push(path.clone()),
         Some(path) => parts.push(format!("/{path}")),
         None => parts.push("every path".to_owned()),

@@ -97,7 +97,7 @@ pub(super) fn write(counts: &ServerCounts, text: &mut String) {
         ),
         (
             "server_held_bytes_limit",
-            "What that may be.",
+            "Maximum of server_held_bytes.",
             counts.held_bytes_limit,
         ),
         (

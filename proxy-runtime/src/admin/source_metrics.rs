@@ -18,7 +18,7 @@ type SourceGauge = (
 const GAUGES: [SourceGauge; 4] = [
     (
         "discovery_source_up",
-        "Whether what the source last said is in use and it still answers.",
+        "1 while the source answers and its configuration is in use, else 0.",
         |report| {
             let up = report.status.state == SourceState::Live && report.rejected_since.is_none();
             Some(f64::from(u8::from(up)))

@@ -11,6 +11,7 @@ use super::*;
 use crate::server::{Listener, ListenerRules, Server};
 
 mod lists;
+mod sources;
 mod verdict;
 
 const CONFIG: &str = r#"{

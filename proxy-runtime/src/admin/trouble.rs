@@ -1,7 +1,9 @@
 //! The parts of the proxy that need attention.
 
-use discovery_core::SourceState;
+use std::collections::BTreeMap;
+
 use discovery_core::merge::ProviderReport;
+use discovery_core::{DiscoverErrorKind, SourceState};
 use proxy_model::Problem;
 use serde::Serialize;
 
@@ -52,11 +54,15 @@ pub(super) struct Trouble {
     pub(super) concerns: Vec<Concern>,
 }
 
-/// Sources that need attention, by what is the matter.
+/// Sources that need attention, by their problem.
 #[derive(Default)]
 pub(super) struct SourceTrouble {
+    /// Sources that cannot be read, by the kind of failure. True if something of them serves.
+    pub(super) outages: BTreeMap<(DiscoverErrorKind, bool), Vec<String>>,
+    /// Sources of which only some calls fail.
+    pub(super) partial: BTreeMap<DiscoverErrorKind, Vec<String>>,
+    /// Sources whose newest configuration was rejected as a whole.
     pub(super) failing: Vec<String>,
-    pub(super) partial: Vec<String>,
     /// Sources that have not answered since the start, while what was kept on disk serves.
     pub(super) restored: Vec<String>,
     /// The same, while nothing serves.
@@ -65,6 +71,8 @@ pub(super) struct SourceTrouble {
     pub(super) unkept: Vec<String>,
     /// Services that a source has and that do not serve.
     pub(super) left_out: Vec<String>,
+    /// Services of which no instance can be a destination.
+    pub(super) unusable: Vec<String>,
 }
 
 impl Trouble {
@@ -137,22 +145,34 @@ impl Trouble {
     pub(super) fn source(&mut self, report: &ProviderReport) {
         let (name, status) = (report.name.to_string(), &report.status);
         let error = status.last_error.as_ref();
+        // An error before the last success is no news.
         let error = error.filter(|_| status.consecutive_failures > 0);
+        let kind = error.map_or(DiscoverErrorKind::Transient, |failure| failure.kind);
         let error = error.map(|failure| failure.message.clone());
+        // The status of a rejection is what its reader needs first.
+        let named = match (&error, kind) {
+            (Some(error), DiscoverErrorKind::Rejected) => {
+                format!("{name} ({})", shortened(error, MOST_OF_CAUSE))
+            }
+            _ => name.clone(),
+        };
         let sources = &mut self.sources;
         let state = match status.state {
             _ if report.rejected_since.is_some() => Some((&mut sources.failing, "failing")),
-            SourceState::Failing if status.last_ok.is_none() && report.revision.is_none() => {
-                Some((&mut sources.unanswered, "failing"))
+            SourceState::Failing => {
+                let names = sources.outages.entry((kind, report.has_config()));
+                Some((names.or_default(), "failing"))
             }
-            SourceState::Failing => Some((&mut sources.failing, "failing")),
-            SourceState::Partial => Some((&mut sources.partial, "degraded")),
+            SourceState::Partial => {
+                let names = sources.partial.entry(kind);
+                Some((names.or_default(), "degraded"))
+            }
             SourceState::Restored => Some((&mut sources.restored, "restored")),
             SourceState::Starting => Some((&mut sources.unanswered, "starting")),
             _ => None,
         };
         if let Some((names, state)) = state {
-            names.push(name.clone());
+            names.push(named);
             self.concern(Concern::new("source", name.clone(), state).saying(error));
         }
         let unkept = status.persistence.as_ref();
@@ -165,11 +185,16 @@ impl Trouble {
         }
         for service in &status.quarantined {
             let is_left_out = service.last_known_good.is_none();
-            if is_left_out {
+            let is_down = is_left_out || service.destinations.is_none();
+            if is_down {
                 let id = shortened(&shown(&service.service), MOST_OF_ID);
-                self.sources.left_out.push(format!("{id} of {name}"));
+                let list = match is_left_out {
+                    true => &mut self.sources.left_out,
+                    false => &mut self.sources.unusable,
+                };
+                list.push(format!("{id} of {name}"));
             }
-            let state = if is_left_out { "down" } else { "degraded" };
+            let state = if is_down { "down" } else { "degraded" };
             let concern = Concern::new("service", service.service.to_string(), state);
             let problems = service
                 .problems

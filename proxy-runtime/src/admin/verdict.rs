@@ -58,6 +58,14 @@ fn said(trouble: &Trouble) -> Vec<String> {
         ));
     }
     let sources = &trouble.sources;
+    for ((kind, serves), names) in &sources.outages {
+        let outage = kind.outage(names.len(), *serves);
+        said.push(format!("{} {outage}: {}", names.len(), named(names)));
+    }
+    for (kind, names) in &sources.partial {
+        let outage = kind.partial_outage(names.len());
+        said.push(format!("{} {outage}: {}", names.len(), named(names)));
+    }
     for (names, one, many) in [
         (
             &sources.failing,
@@ -75,14 +83,14 @@ fn said(trouble: &Trouble) -> Vec<String> {
             "sources have not answered since the start, what was kept on disk serves",
         ),
         (
-            &sources.partial,
-            "source answers in part, older answers stand in for the rest",
-            "sources answer in part, older answers stand in for the rest",
-        ),
-        (
             &sources.left_out,
             "service is left out because of its description",
             "services are left out because of their descriptions",
+        ),
+        (
+            &sources.unusable,
+            "service has instances and no address that can be used",
+            "services have instances and no address that can be used",
         ),
         (
             &sources.unkept,
@@ -166,6 +174,10 @@ fn some(count: usize, one: &str, many: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use discovery_core::DiscoverErrorKind as Kind;
+
     use super::*;
     use crate::admin::trouble::SourceTrouble;
 
@@ -194,7 +206,7 @@ mod tests {
         let sealed = Trouble {
             rejected: vec!["sealed".to_owned()],
             sources: SourceTrouble {
-                partial: vec!["serf".to_owned()],
+                partial: BTreeMap::from([(Kind::TimedOut, vec!["serf".to_owned()])]),
                 ..SourceTrouble::default()
             },
             ..Trouble::default()
@@ -290,8 +302,18 @@ mod tests {
                 failing: one("a"),
                 unanswered: one("b"),
                 restored: one("c"),
-                partial: one("d"),
+                partial: BTreeMap::from([(Kind::Transient, one("d"))]),
+                outages: BTreeMap::from([
+                    ((Kind::Rejected, true), one("g (403 Forbidden)")),
+                    ((Kind::Rejected, false), one("h (401 Unauthorized)")),
+                    ((Kind::TimedOut, false), one("i")),
+                    (
+                        (Kind::Transient, true),
+                        vec!["j".to_owned(), "k".to_owned()],
+                    ),
+                ]),
                 left_out: one("orders of e"),
+                unusable: one("web of e"),
                 unkept: one("f (read-only)"),
             },
             ..Trouble::default()
@@ -301,11 +323,16 @@ mod tests {
         assert_eq!(
             sentence,
             "Unable to authorize: staff (refused); \
+             2 sources cannot be read, their last known good configuration serves: j, k; \
+             1 source rejects the request, nothing of it serves yet: h (401 Unauthorized); \
+             1 source rejects the request, its last known good configuration serves: g (403 Forbidden); \
+             1 source does not answer, nothing of it serves yet: i; \
+             1 source answers in part, older answers stand in for the rest: d; \
              1 source fails, its last known good configuration serves: a; \
              1 source has not answered yet, nothing of it serves: b; \
              1 source has not answered since the start, what was kept on disk serves: c; \
-             1 source answers in part, older answers stand in for the rest: d; \
              1 service is left out because of its description: orders of e; \
+             1 service has instances and no address that can be used: web of e; \
              1 source cannot be kept on disk: f (read-only)."
         );
     }

@@ -95,6 +95,7 @@ impl ClusterAffinity {
             }
         };
         let destinations = match &kind {
+            // A policy of the program finds its destinations itself.
             AffinityKind::Custom(_) => Box::default(),
             kind => hashes(cluster, kind),
         };
@@ -131,6 +132,7 @@ impl ClusterAffinity {
         let Ok(Some(named)) = self.named(cluster, head) else {
             return false;
         };
+        // A key that names no cluster belongs to the one that has its destination.
         named
             .is_here
             .unwrap_or_else(|| self.find(&named.destination).is_some())
@@ -216,6 +218,7 @@ impl ClusterAffinity {
             AffinityKind::Sealed { keys, purpose, .. } => {
                 let opened = text.get().and_then(|text| keys.load().open(text, purpose));
                 let content = opened.ok_or(RequestKey::Unreadable)?;
+                // The content begins with the hash of the cluster.
                 let (here, there) = content.split_at(SHORT);
                 Named {
                     is_here: Some(here == self.cluster),
@@ -257,6 +260,7 @@ impl ClusterAffinity {
     /// The cluster and the destination that a hash names.
     fn hashed(&self, text: &KeyText, length: usize, is_upper: bool) -> Option<Named> {
         let text = text.get()?;
+        // A key may name the cluster as well, in front of the destination.
         let separator = text.iter().position(|byte| *byte == SEPARATOR);
         let (is_here, destination) = match separator {
             None => (None, text),
@@ -317,6 +321,7 @@ fn hashes(cluster: &Cluster, kind: &AffinityKind) -> Box<[(Hash, DestinationInde
             (hash, index)
         })
         .collect();
+    // Equal hashes stay in the order of the configuration, of which the first counts.
     hashes.sort_unstable();
     hashes.into()
 }
@@ -333,6 +338,7 @@ fn find_header(head: &dyn RequestHead, name: &str, text: &mut KeyText) -> Result
         count += 1;
         is_set = !value.is_empty();
         text.set(value.iter().copied());
+        // A second value is enough to know that the key is ambiguous.
         count < 2
     });
     match count {

@@ -37,6 +37,7 @@ impl KeyText {
         self.length = 0;
         for byte in text {
             let Some(place) = self.bytes.get_mut(self.length) else {
+                // A text that is too long is no key. Its beginning must not become one.
                 self.length = MOST + 1;
                 return;
             };
@@ -53,6 +54,7 @@ impl KeyText {
 pub fn find_cookie(head: &dyn RequestHead, name: &str, text: &mut KeyText) -> bool {
     let mut is_found = false;
     head.for_each_header("cookie", &mut |line| {
+        // ASP.NET separates cookies by commas as well.
         for cookie in line.split(|byte| matches!(byte, b';' | b',')) {
             if let Some(value) = value_of(cookie, name.as_bytes()) {
                 is_found = true;

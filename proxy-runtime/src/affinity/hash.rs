@@ -83,6 +83,7 @@ fn single(mut mapped: impl Iterator<Item = char>, c: char) -> char {
 
 /// Text in UTF-16, little endian.
 fn utf16(text: impl Iterator<Item = char>) -> Vec<u8> {
+    // As .NET holds text in memory.
     let mut bytes = Vec::new();
     for c in text {
         let mut units = [0; 2];

@@ -101,6 +101,7 @@ impl AffinityKeys {
     pub(super) fn seal(&self, content: [u8; CONTENT], purpose: &[u8]) -> Option<String> {
         let mut sealed = [0; SEALED];
         let (nonce, rest) = sealed.split_at_mut(NONCE_LEN);
+        // AES-GCM-SIV tolerates a repeated nonce (RFC 8452), so a random one is safe.
         rand::fill(nonce).ok()?;
         let (inner, tag) = rest.split_at_mut(CONTENT);
         inner.copy_from_slice(&content);
@@ -116,13 +117,16 @@ impl AffinityKeys {
     /// Decrypts with the key that fits. `None` if there is none. Allocates nothing.
     pub(super) fn open(&self, text: &[u8], purpose: &[u8]) -> Option<[u8; CONTENT]> {
         let mut sealed = [0; SEALED];
+        // A longer text does not fit, and is no value of this proxy.
         let length = URL_SAFE_NO_PAD.decode_slice(text, &mut sealed).ok()?;
         if length != SEALED {
             return None;
         }
         let (nonce, rest) = sealed.split_at(NONCE_LEN);
+        // The value may be older than the last rotation of the keys.
         self.0.iter().find_map(|key| {
             let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+            // Decryption overwrites its input, even if the key is a wrong one.
             let mut rest: [u8; CONTENT + TAG] = rest.try_into().ok()?;
             let opened = key
                 .open_in_place(nonce, Aad::from(purpose), &mut rest)

@@ -137,6 +137,7 @@ impl<'a> Candidates<'a> {
         head: &dyn RequestHead,
     ) -> Option<usize> {
         let kept: Vec<usize> = (0..self.len()).filter(keep).collect();
+        // A policy is asked only if there is a choice.
         if let [] | [_] = *kept {
             return kept.first().copied();
         }
@@ -147,6 +148,7 @@ impl<'a> Candidates<'a> {
             available: &narrowed,
             ..*self
         };
+        // A policy of the program may return any number.
         kept.get(policy.pick(&candidates, head)?).copied()
     }
 

@@ -225,8 +225,8 @@ impl ProxyBuilder {
         self
     }
 
-    /// Gives the proxy's own errors, and those of [policies](crate::policy), the form that a client prefers by its `Accept`:
-    /// `application/problem+json` (RFC 9457), `text/html` or `text/plain`. Default: false, always plain text.
+    /// Gives the proxy's own errors, and those of [policies](crate::policy), the form that a client prefers by its
+    /// `Accept`: `application/problem+json` (RFC 9457), `text/html` or `text/plain`. Default: false, always plain text.
     pub fn negotiate_errors(mut self, enabled: bool) -> Self {
         self.settings.negotiates_errors = enabled;
         self
@@ -285,6 +285,7 @@ impl ProxyBuilder {
         let mut options = CompileOptions::default();
         for (key, make) in registered.extensions.transforms() {
             let make = Arc::clone(make);
+            // Only checked here: the filters are made when the configuration is published.
             let check = move |entry: &TransformConfig| make_filter(&*make, entry).map(drop);
             options = options.with_transform(Arc::clone(key), check);
         }
@@ -317,6 +318,7 @@ impl ProxyBuilder {
         let current = snapshots
             .as_mut()
             .map(|snapshots| Arc::clone(&snapshots.borrow_and_update()));
+        // The value of a channel takes precedence over the one that was set.
         let first = match current.or(snapshot) {
             Some(first) => first,
             None => Arc::new(Snapshot::empty()),

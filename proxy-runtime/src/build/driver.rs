@@ -72,6 +72,7 @@ async fn drive(
     snapshots: Option<watch::Receiver<Arc<Snapshot>>>,
     probe: Arc<dyn Probe>,
 ) {
+    // One task for all, so that dropping the driver ends all of them.
     tokio::join!(
         follow(shared, snapshots),
         check(shared, probe),
@@ -108,6 +109,7 @@ async fn check(shared: &Arc<Shared>, probe: Arc<dyn Probe>) {
     let mut generations = shared.generations();
     let mut checks = ActiveChecks::new(Arc::clone(shared), probe);
     loop {
+        // Before `follow`, so that a generation published in between wakes this loop.
         generations.borrow_and_update();
         checks.follow();
         tokio::select! {
@@ -146,7 +148,7 @@ async fn chart(shared: &Shared) {
 #[cfg(not(feature = "admin"))]
 async fn chart(_: &Shared) {}
 
-/// Follows the files of certificates for destinations.
+/// Reloads the certificates for destinations when their files change.
 #[cfg(feature = "tls")]
 async fn renew(shared: &Shared) {
     let Some(tls) = shared.tls() else {

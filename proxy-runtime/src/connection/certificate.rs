@@ -42,11 +42,12 @@ impl ClientCertificate {
         &self.0.der
     }
 
-    /// Returns what `read` makes of the DER form. It is kept as long as the connection, so that each request need not read
-    /// the certificate; of several types, the first.
+    /// Returns the result of `read` for the DER form. It is kept as long as the connection, so that not every request
+    /// reads the certificate. If results have several types, only the first type is kept.
     pub fn kept<T: Send + Sync + 'static>(&self, read: impl Fn(&[u8]) -> T) -> Arc<T> {
         let make = || -> Arc<dyn Any + Send + Sync> { Arc::new(read(self.der())) };
         let kept = Arc::clone(self.0.kept.get_or_init(make));
+        // If another type was kept first, this one is read again each time.
         kept.downcast()
             .unwrap_or_else(|_| Arc::new(read(self.der())))
     }

@@ -30,7 +30,7 @@ pub use self::trusted::{ClientField, TrustedProxies};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionInfo {
-    /// The client's address: the other end of the connection, or who is behind it as the PROXY protocol or a
+    /// The client's address: the other end of the connection, or the client behind it that the PROXY protocol or a
     /// [trusted proxy](ListenerRules::trusted_proxies) reports. The port is 0 where only an address was reported.
     pub remote: Option<SocketAddr>,
     /// The address that the client connected to.
@@ -80,6 +80,7 @@ impl ConnectionInfo {
         let is_trusted =
             |proxies: TrustedProxies| remote.is_some_and(|remote| proxies.trust(remote));
         self.rules = rules;
+        // Decided once, since the other end of a connection does not change.
         self.rules.trusts_senders = match rules.trusted_proxies {
             Some(proxies) => is_trusted(proxies),
             None => rules.trusts_senders,

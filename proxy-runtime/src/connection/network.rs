@@ -63,6 +63,7 @@ impl FromStr for Network {
             });
         }
         Ok(Self(match network {
+            // All IPv4-mapped addresses are in `::ffff:0:0/96`.
             IpNet::V6(v6) if v6.prefix_len() >= 96 => match v6.addr().to_ipv4_mapped() {
                 Some(address) => mapped(address, v6.prefix_len() - 96),
                 None => network,

@@ -52,6 +52,7 @@ impl TrustedProxies {
         let place = LISTS
             .iter()
             .position(|known| known.get().is_none_or(|known| *known == list))?;
+        // Nothing is set if the list is known already.
         let _ = LISTS[place].set(list);
         let number = u8::try_from(place + 1).ok()?;
         NonZeroU8::new(number).map(Self)
@@ -107,6 +108,7 @@ impl TrustedProxies {
 fn read_node(text: &str) -> Option<SocketAddr> {
     let text = text.trim_ascii();
     let address = match text.parse::<IpAddr>() {
+        // Port 0 stands for an unknown one.
         Ok(address) => SocketAddr::new(address, 0),
         Err(_) => match text
             .strip_prefix('[')
@@ -116,6 +118,7 @@ fn read_node(text: &str) -> Option<SocketAddr> {
             None => text.parse().ok()?,
         },
     };
+    // Mapped addresses of IPv4 are compared as IPv4.
     Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
 }
 

@@ -101,6 +101,7 @@ impl Forwarder {
         }
         let service = self.build(destination)?;
         if services.known.len() >= MOST {
+            // A search through all is rare: only a new destination of a full forwarder needs it.
             let oldest = services.known.iter().min_by_key(|(_, (_, used))| *used);
             let oldest = oldest.map(|(destination, _)| destination.clone());
             oldest.map(|oldest| services.known.remove(&oldest));
@@ -111,7 +112,7 @@ impl Forwarder {
     }
 
     /// Sends a request. Its [`ConnectionInfo`](crate::ConnectionInfo) among the extensions becomes `X-Forwarded-For`;
-    /// the [`ExchangeInfo`](crate::forward::ExchangeInfo) of the response tells an error.
+    /// the [`ExchangeInfo`](crate::forward::ExchangeInfo) of the response has the error, if there was one.
     ///
     /// # Errors
     ///
@@ -167,6 +168,7 @@ impl Forwarder {
         config.routes.insert(RouteId::from(NAME), route);
         config.clusters.insert(id, cluster);
         let (snapshot, _) = Snapshot::compile(config, &CompileOptions::default())?;
+        // The one destination never changes, so no driver is needed.
         let (proxy, _) = builder.snapshot(Arc::new(snapshot)).build()?;
         Ok(proxy.service())
     }

@@ -26,7 +26,7 @@ pub struct PickedDestination {
 impl Proxy {
     /// Picks the destination for a request without sending it, for programs that redirect clients, or forward by
     /// other means. Matching, canaries, partitions, session affinity, health and balancing are those of requests.
-    /// Policies, layers and filters of the route are not asked: what they keep out, the program must.
+    /// Policies, layers and filters of the route are not called: the program must reject what they would reject.
     ///
     /// # Errors
     ///

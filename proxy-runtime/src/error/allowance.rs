@@ -29,7 +29,7 @@ impl Allowance {
         }
     }
 
-    /// Uses up so many bytes.
+    /// Subtracts `bytes` from the allowance.
     ///
     /// # Errors
     ///

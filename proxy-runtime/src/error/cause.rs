@@ -186,14 +186,15 @@ impl Cause {
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE | StatusCode::URI_TOO_LONG => {
                 Self::FieldsTooLarge
             }
+            // The service failed or panicked.
             StatusCode::INTERNAL_SERVER_ERROR => Self::ExtensionFailed,
             StatusCode::SERVICE_UNAVAILABLE => Self::Overloaded,
             _ => Self::MalformedRequest,
         }
     }
 
-    /// The cause of a reply that a policy, filter or layer made in place of a destination, who may have `said` it; `None`
-    /// if it is no error.
+    /// The cause of a reply that a policy, filter or layer made in place of a destination: the one that it has `said`,
+    /// if any. `None` if the reply is no error.
     pub(crate) fn of_reply(status: StatusCode, said: Option<Self>) -> Option<Self> {
         match status {
             _ if said.is_some() && (status.is_client_error() || status.is_server_error()) => said,
@@ -237,6 +238,7 @@ impl Cause {
 pub(crate) fn is_of_machine(error: &io::Error) -> bool {
     // ENFILE and EMFILE.
     const FILES: [i32; 2] = [23, 24];
+    // Without a free port an address is not available.
     let kinds = [io::ErrorKind::AddrNotAvailable, io::ErrorKind::OutOfMemory];
     kinds.contains(&error.kind())
         || error

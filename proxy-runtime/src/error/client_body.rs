@@ -12,6 +12,7 @@ use super::{ForwardError, ForwardErrorKind, TOO_LARGE};
 /// of the embedding program.
 pub(crate) fn status_of(error: &(dyn StdError + 'static)) -> StatusCode {
     let mut cause = Some(error);
+    // A layer may have wrapped the error.
     while let Some(error) = cause {
         if let Some(status) = rejection_of(error) {
             return status;
@@ -30,6 +31,7 @@ fn rejection_of(error: &(dyn StdError + 'static)) -> Option<StatusCode> {
         return Some(TOO_LARGE);
     }
     let error = error.downcast_ref::<ForwardError>()?;
+    // A layer may limit the body by itself, with this status.
     let is_of_body =
         error.kind() == ForwardErrorKind::RequestBodyClient || error.status() == TOO_LARGE;
     is_of_body.then(|| error.status())

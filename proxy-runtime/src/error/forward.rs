@@ -151,6 +151,7 @@ impl ForwardErrorKind {
     #[must_use]
     pub(crate) fn told(self, status: StatusCode) -> Self {
         match self.kind {
+            // A more precise cause that was set before stays.
             KindName::RequestBodyClient if self.cause == Cause::BodyBroken => {
                 self.because(Cause::of_body(status))
             }

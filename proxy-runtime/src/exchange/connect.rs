@@ -35,7 +35,7 @@ pub(crate) struct ConnectContext<'a> {
     pub(crate) is_bound: bool,
     /// The time by which the response must have begun.
     pub(crate) due: Option<Instant>,
-    /// The client that the destination is told of, if its cluster wants that.
+    /// The client to announce to the destination, if its cluster wants that.
     pub(crate) announced: Option<AnnouncedClient>,
 }
 
@@ -69,6 +69,7 @@ impl<'a> ConnectContext<'a> {
     ) -> Result<ConnectionRequest<'a>, ForwardError> {
         let upstream = self.cluster.upstream();
         let protocols = match self.switch {
+            // The cluster's version does not matter here: only some versions can carry the switch.
             Some(protocols) => protocols,
             None => {
                 let destination = &self.cluster.destinations()[index.0 as usize];
@@ -136,6 +137,7 @@ impl<'a> ConnectContext<'a> {
         attempts: &mut Attempts,
         ledger: &mut impl Ledger<'a>,
     ) -> Result<Picked, ForwardError> {
+        // A destination may have processed what was sent.
         if !error.is_unsent()
             || Failed::UNCONNECTED.verdict(attempts, self.left()) == RetryDecision::GiveUp
         {
@@ -181,6 +183,7 @@ impl<'a> ConnectContext<'a> {
     ) -> Result<(Option<Picked>, Lease), ForwardError> {
         let picked = match next {
             Next::Other(picked) => {
+                // Closed before the wait for another connection, which may be long.
                 drop(failed);
                 picked
             }
@@ -201,6 +204,7 @@ impl<'a> ConnectContext<'a> {
         since: Instant,
     ) -> Result<Lease, ForwardError> {
         let wanted = ConnectionRequest {
+            // The destination may have closed its other idle connections as well.
             fresh: true,
             ..self.wanted(index)?
         };
@@ -228,9 +232,11 @@ impl<'a> ConnectContext<'a> {
         if self.is_bound {
             return None;
         }
+        // Before the pick, which leaves out all destinations that failed.
         attempts.failed(index);
         let other = pick_other(self.state, self.cluster, head, attempts.tried())?;
         attempts.leave();
+        // Before the move, so that the failure counts for the old destination.
         ledger.failed(kind);
         ledger.moved_to(self.state.destination(other.index));
         Some(other)
@@ -259,8 +265,8 @@ fn unspoken(reason: &'static str) -> ForwardError {
 }
 
 /// Returns the error of a request without a connection. Other destinations may have one, unless it took
-/// too long to find out. So they may where too many requests wait already: each destination has its own
-/// limit, and it cost nothing to find out, so that nobody asks more of a cluster than it has.
+/// too long to find out. They may also if too many requests wait already: each destination has its own
+/// limit, and trying it costs nothing, so a cluster never gets more than it allows.
 fn no_connection(error: ConnectError) -> ForwardError {
     let (kind, status) = match &error {
         ConnectError::TimedOut | ConnectError::Queued => (

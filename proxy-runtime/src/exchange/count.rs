@@ -47,7 +47,7 @@ pub(crate) struct Count {
     picked: Instant,
     /// The time that the request has waited for a connection.
     waited: ShortTime,
-    /// With what the client is told, as far as that is known.
+    /// The labels of the response that the client gets, as far as they are known.
     labels: Labels,
     /// A destination has begun its response.
     is_answered: bool,
@@ -68,6 +68,7 @@ impl ShortTime {
     fn of(time: Duration) -> Self {
         let short = u16::try_from(time.as_micros() / 2).unwrap_or(u16::MAX);
         if short < Self::MILLIS {
+            // 0 stands for a request that has not waited.
             return Self(short.max(1));
         }
         let millis = u16::try_from(time.as_millis()).unwrap_or(u16::MAX);
@@ -179,6 +180,7 @@ impl Count {
         }
         if let Some((_, metrics)) = request_metrics.cluster() {
             metrics.requests.record(self.labels, elapsed);
+            // Most requests find an idle connection, and are not recorded here: a scrape adds them.
             if self.waited != ShortTime::default() {
                 let first_byte = now.saturating_duration_since(self.started);
                 metrics.waits.record(self.waited(), elapsed, first_byte);
@@ -202,6 +204,7 @@ impl Count {
         if let Some(destination) = destination {
             destination.errors.increment(kind);
         }
+        // The failures decide about the health of destination and cluster, about which a client's error says nothing.
         match (kind.side(), destination) {
             (Side::Destination, Some(destination)) => destination.failures.count(kind),
             (Side::Destination | Side::Proxy, _) => {
@@ -237,6 +240,7 @@ impl Count {
         if let Some(rule) = request_metrics.passive()
             && let Some(destination) = request_metrics.destination()
         {
+            // Before a response, the labels have the status for the client, not one of the destination.
             let status = self
                 .is_answered
                 .then(|| self.labels.status_code())

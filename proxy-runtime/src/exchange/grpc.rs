@@ -10,6 +10,7 @@ const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 /// HTTP2" requires for calls that fail at once. Returns the HTTP status, which is 200.
 #[cold]
 pub(crate) fn for_call(status: StatusCode, fields: &mut HeaderMap) -> StatusCode {
+    // A response of trailers alone has no body.
     fields.remove(CONTENT_LENGTH);
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     // A layer may have said more about it.

@@ -132,6 +132,7 @@ fn key(
         return affinity.read_unopened(cluster, head);
     }
     let key = affinity.read(cluster, head);
+    // The running proxy may have the addresses of a name as destinations.
     let is_name = |destination: &Destination| {
         place.resolves_destinations && destination.address().host().parse::<IpAddr>().is_err()
     };

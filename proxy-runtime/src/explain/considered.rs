@@ -118,6 +118,7 @@ fn miss(route: &Route, mismatch: &Mismatch, head: &dyn RequestHead) -> Miss {
         Mismatch::Header(name) | Mismatch::Query(name) => &**name,
         Mismatch::Host | Mismatch::Path | Mismatch::Method => "",
     };
+    // The wanted value of a secret is a secret as well.
     let wanted = match sounds_secret(name) {
         true => REDACTED.to_owned(),
         false => route.matcher().wanted(mismatch, head),
@@ -139,6 +140,7 @@ fn came(mismatch: &Mismatch, head: &dyn RequestHead) -> Option<String> {
             let mut lines = Vec::new();
             head.for_each_header(name, &mut |line| {
                 lines.push(String::from_utf8_lossy(line).into_owned());
+                // A few lines are enough to show what came.
                 lines.len() < 3
             });
             (!lines.is_empty()).then(|| lines.join(", "))
@@ -168,6 +170,7 @@ pub fn shadowed_routes(snapshot: &Snapshot) -> Vec<ShadowedRoute> {
         let twin = (route.order(), route.matcher().signature());
         let earlier = match first_of.get(&twin) {
             Some(earlier) => Some(*earlier),
+            // Nothing comes before the lowest order, so most configurations need no search.
             None if Some(route.order()) == lowest => None,
             None => routes.iter().find(|other| {
                 other.order() < route.order() && other.matcher().covers(route.matcher())

@@ -84,7 +84,7 @@ pub struct Explanation {
     /// The policies of the route, in the order in which the request meets them:
     /// `RateLimiterPolicy api`.
     pub policies: Vec<String>,
-    /// Those of the policies that are not asked here: a service, a password or a count decides. The rest of the
+    /// Policies that are not asked here, because a service, a password or a count decides. The rest of the
     /// explanation assumes that they let the request pass.
     pub undecided_policies: Vec<String>,
     /// The limits and the rule for retries that apply to the request, one sentence each; empty without a cluster.

@@ -115,6 +115,7 @@ fn parse_url(url: &str) -> Result<Url<'_>, String> {
     let tls = match scheme {
         _ if scheme.eq_ignore_ascii_case("http") => false,
         _ if scheme.eq_ignore_ascii_case("https") => true,
+        // The `://` belongs to a later part of the URL.
         _ if scheme.contains(['/', '?', '#']) => return Err(no_host()),
         other => {
             let other = other.escape_debug();
@@ -132,6 +133,7 @@ fn parse_url(url: &str) -> Result<Url<'_>, String> {
     // Clients do not send the fragment.
     let target = target.split_once('#').map_or(target, |(before, _)| before);
     let target: Cow<'_, str> = utf8_percent_encode(target, NOT_ASCII).into();
+    // A URL without a path means `/` (RFC 3986 section 6.2.3).
     let target = match target.starts_with('/') {
         true => target,
         false => format!("/{target}").into(),
@@ -146,6 +148,7 @@ fn parse_header(header: &str) -> Result<&str, String> {
     if !line.contains(':') {
         return Err(format!("`{shown}` is not a header; write `Name: value`"));
     }
+    // A line end would add a header, or end the head.
     if line.contains(|c: char| c.is_ascii_control() && c != '\t') {
         return Err(format!(
             "`{shown}` has characters that a header cannot have"

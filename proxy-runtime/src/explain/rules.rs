@@ -37,6 +37,7 @@ pub(super) fn rules(
             check.policy()
         ));
     }
+    // The destination gets this method, which decides about retries.
     let sent = sent_method(route, method.as_str());
     let method = sent.unwrap_or(method);
     rules.push(match Method::of(method).is_idempotent() {

@@ -58,6 +58,7 @@ impl Filters {
         for named in &self.0 {
             let assigned = contained_call(|| named.filter.cluster(head, route))
                 .map_err(|panicked| named.failed(&panicked.0, route))?;
+            // The first filter that assigns a cluster decides.
             if assigned.is_some() {
                 return Ok(assigned);
             }
@@ -99,6 +100,7 @@ impl Filters {
         head: &mut ResponseEdit<'_>,
         context: &FilterContext<'_>,
     ) -> Result<(), ForwardError> {
+        // Only those that saw the request, in reverse order.
         for named in self.0.iter().take(passed).rev() {
             contained_call(|| named.filter.on_response(head, context))
                 .map_err(|panicked| named.failed(&panicked.0, context.route))?;
@@ -109,6 +111,7 @@ impl Filters {
 
 impl NamedFilter {
     fn failed(&self, panic: &str, route: &Route) -> ForwardError {
+        // A filter that fails at each request must not flood the log.
         static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
         if let Some(left_out) = SELDOM.pass() {
             error!(

@@ -80,8 +80,9 @@ impl Reply {
         self
     }
 
-    /// Sets a sentence for people, in place of a body and its `Content-Type`. It has the form of the proxy's own errors: plain
-    /// text, or what the client prefers if [errors are negotiated](crate::ProxyBuilder::negotiate_errors).
+    /// Sets a sentence for people, in place of a body and its `Content-Type`. Its form is that of the proxy's own
+    /// errors: plain text, or the client's preference if
+    /// [errors are negotiated](crate::ProxyBuilder::negotiate_errors).
     pub fn with_detail(mut self, detail: &'static str) -> Self {
         self.detail = Some(detail);
         self
@@ -117,6 +118,7 @@ impl Reply {
             body = form.write(status, Some(detail), &mut headers);
         }
         headers::strip_hop_by_hop(&mut headers);
+        // The length is written from the body that is sent.
         headers.remove(CONTENT_LENGTH);
         let is_bodiless = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let body = if is_bodiless { Bytes::new() } else { body };

@@ -99,6 +99,7 @@ impl<'a> RequestEdit<'a> {
     /// The first value of a header; the name is compared ignoring case. `host` gives the
     /// [`authority`](Self::authority).
     pub fn header(&self, name: &str) -> Option<&[u8]> {
+        // `Host` is no field here: the target or `set_host` may override it.
         if name.eq_ignore_ascii_case("host") {
             return Some(self.authority().as_bytes()).filter(|host| !host.is_empty());
         }

@@ -30,6 +30,7 @@ impl BodyFrames {
 
 impl Frames for BodyFrames {
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, UploadFailure>>> {
+        // Trailers end the data, and wait for `poll_trailers`.
         if self.trailers.is_some() {
             return Poll::Ready(None);
         }
@@ -37,6 +38,7 @@ impl Frames for BodyFrames {
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(data) => Some(Ok(data)),
                 Err(other) => {
+                    // `http_body` has no third kind of frame.
                     self.trailers = Some(other.into_trailers().unwrap_or_default());
                     None
                 }
@@ -57,5 +59,6 @@ impl Frames for BodyFrames {
         self.trailers.is_none() && self.body.is_end_stream()
     }
 
+    // The body of a caller has no window to open.
     fn taken(&mut self, _: usize) {}
 }

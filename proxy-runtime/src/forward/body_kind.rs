@@ -26,6 +26,7 @@ pub(crate) enum BodyKind {
 /// `Content-Length` is not a number, or there are several that differ (RFC 9112 section 6.3). Servers reject such
 /// requests; this is for those that do not.
 pub(crate) fn body_kind(headers: &HeaderMap, is_empty: bool) -> Result<BodyKind, ForwardError> {
+    // It overrides `Content-Length` (RFC 9112 section 6.3).
     if headers.contains_key(TRANSFER_ENCODING) {
         return Ok(if is_empty {
             BodyKind::Empty

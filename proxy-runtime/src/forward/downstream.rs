@@ -90,6 +90,7 @@ pub(super) struct ServiceRecord {
 
 impl Drop for ServiceDownstream {
     fn drop(&mut self) {
+        // The thread's next request reuses the memory of both maps.
         let fields = std::mem::take(&mut self.parts.headers);
         let extensions = std::mem::take(&mut self.parts.extensions);
         recycled::release(Kind::Request, fields, extensions);
@@ -278,6 +279,7 @@ impl Downstream for ServiceDownstream {
     }
 
     async fn unless_gone<F: Future>(&mut self, _: bool, work: F) -> Option<F::Output> {
+        // A caller that leaves drops the future of the response, and this one with it.
         Some(work.await)
     }
 
@@ -324,6 +326,7 @@ impl Downstream for ServiceDownstream {
         upload: &mut FramesUpload,
         outbound: &mut Outbound,
     ) -> Result<(), UploadFailure> {
+        // The destination would wait for a body that the caller has announced and does not have.
         if self.body.is_none() && matches!(self.framing, Framing::Length(1..)) {
             return Err(UploadFailure::client(StatusCode::BAD_REQUEST));
         }
@@ -332,6 +335,7 @@ impl Downstream for ServiceDownstream {
             trailers: usize::MAX,
         };
         *upload = FramesUpload::new(self.framing, self.body.is_some(), allowed);
+        // The destination gets the `Expect` as well, so the body waits as its client would (RFC 9110 section 10.1.1).
         if self.classes.contains(FieldClass::Expect)
             && self.body.is_some()
             && headers::has_token(&self.parts.headers, &EXPECT, "100-continue")
@@ -370,6 +374,7 @@ impl Downstream for ServiceDownstream {
         input: &mut ReadBuffer,
         _: &CompiledTransforms,
     ) -> Result<(), ResponseFailure> {
+        // An `http::Response` has no place for interim ones.
         input.consume(response.head_length());
         Ok(())
     }
@@ -441,11 +446,13 @@ impl Downstream for ServiceDownstream {
         has_news: &mut bool,
     ) -> Poll<Result<(), ResponseFailure>> {
         loop {
+            // Received data goes first: a caller that does not take it stops the reading.
             ready!(download.poll_put(&self.record.slot, has_news));
             if download.is_done {
                 return Poll::Ready(Ok(()));
             }
             if download.is_full {
+                // The caller's body polls the exchange, so it comes back here when it takes the data.
                 return Poll::Pending;
             }
             let Some(incoming) = &mut download.begun else {
@@ -468,6 +475,7 @@ impl Downstream for ServiceDownstream {
         true
     }
 
+    // The record's `failed` ends the caller's body with an error already.
     fn cut(&mut self, _: &mut ServiceDownload) {}
 
     fn served(&mut self, _: &ServiceDownload, _: bool, _: Instant) -> bool {
@@ -524,6 +532,7 @@ fn made(
     *response.headers_mut() = fields;
     *response.extensions_mut() = recycled::extensions(Kind::Response);
     let reason = raw.reason().get(text);
+    // Only an unusual phrase needs an extension: `http` types imply the usual one.
     if status.canonical_reason().map(str::as_bytes) != Some(reason) {
         let reason = ReasonPhrase::try_from(reason).ok()?;
         response.extensions_mut().insert(reason);

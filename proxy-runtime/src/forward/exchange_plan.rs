@@ -189,6 +189,7 @@ impl ExchangePlan {
                     }
                     // One timer for the whole exchange: it is set only when the exchange waits.
                     match slot.take_due() {
+                        // The exchange is polled once more, and then sees that its time is over.
                         Some(due) => ready!(timer.as_mut().poll_due(cx, due)),
                         None => return Poll::Pending,
                     }

@@ -74,6 +74,7 @@ impl Handshake {
         if self.challenge.is_some() {
             remove_lines(head, &["sec-websocket-key", "sec-websocket-version"]);
         }
+        // The empty line moves behind the new fields.
         head.truncate(head.len() - 2);
         let mut write = |name: &str, value: &HeaderValue| {
             head.extend_from_slice(name.as_bytes());
@@ -107,6 +108,7 @@ impl Handshake {
         is_stream: bool,
     ) -> Result<(), ForwardError> {
         match &self.challenge {
+            // Over HTTP/2 the status is the agreement.
             _ if is_stream => Ok(()),
             Some(challenge) => challenge.check(headers),
             None => {
@@ -125,6 +127,7 @@ impl Handshake {
 
     /// Tells the client that the protocol is switched.
     pub(crate) fn announce(&self, head: &mut Response<()>) {
+        // The client gets the proof of its own key, whatever a destination has sent over HTTP/2.
         head.headers_mut().remove(SEC_WEBSOCKET_ACCEPT);
         if self.is_connect {
             // RFC 8441 section 5.

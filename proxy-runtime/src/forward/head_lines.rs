@@ -21,6 +21,7 @@ pub(crate) fn in_http10(head: &mut Vec<u8>) -> Result<(), Invalid> {
     head[line..line + OLD.len()].copy_from_slice(OLD);
     remove_lines(head, &["connection"]);
     head.truncate(head.len() - 2);
+    // In HTTP/1.0, a connection closes unless both sides ask for more.
     head.extend_from_slice(b"Connection: keep-alive\r\n\r\n");
     Ok(())
 }

@@ -160,6 +160,7 @@ impl Future for Layered {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<ProxyBody>> {
         let this = self.get_mut();
         // Each move of a response costs as much as all the rest here.
+        // A response that is there counts, even at the deadline.
         let error = match this.answer.as_mut().map(|answer| Pin::new(answer).poll(cx)) {
             Some(Poll::Ready(Ok(mut response))) => {
                 let recorder = this.end();

@@ -27,7 +27,7 @@
 //! # Limits
 //!
 //! Nothing is buffered beyond what a connection reads at a time. A response head may have 64 KiB and
-//! 1,000 fields. Interim responses (1xx) are not passed on here, but for `100 Continue`,
+//! 1,000 fields. Interim responses (1xx) are not passed on here, except `100 Continue`,
 //! which is asked for and waited for: the client's body is not read before the destination wants it;
 //! more than 16 of them before the final one are 502. Trailers of a client are sent on wherever its
 //! body is: in HTTP/1.1 that is in chunks, and a body whose length was told has none (RFC 9110 section
@@ -37,9 +37,9 @@
 //! for as long as the client takes the response. The client's upload then waits for its download.
 //!
 //! The activity timeout of a cluster counts as long as the proxy waits for the destination or for the
-//! client's upload. A client that does not take its response is the server's to notice: a body that
-//! nobody polls cannot look at a clock. The server of this crate gives it up by its own data rate or,
-//! where it asks for none, by the activity timeout.
+//! client's upload. Only the server can notice a client that does not take its response: a body that
+//! is not polled cannot look at a clock. The server of this crate gives it up by its own data rate or,
+//! if that is not set, by the activity timeout.
 
 mod body_frames;
 mod body_kind;

@@ -43,6 +43,7 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
+    // Decided before the request is consumed.
     let tells_cause = service.shared().cause_header().is_some_and(|header| {
         let connection = request.extensions().get::<ConnectionInfo>();
         connection.is_some_and(|connection| header.is_for(*connection))
@@ -135,6 +136,7 @@ where
         head: &head,
         form,
     };
+    // Without policies the response is known at once, and no future is needed.
     if routed.policies().is_none() {
         let response = routed.reject(rejected, ResponseNotes::default(), recorder);
         recycled::release(Kind::Request, parts.headers, parts.extensions);
@@ -173,6 +175,7 @@ impl<'a> Routed<'a> {
         let Some(policies) = self.policies() else {
             return self.reject(rejected, ResponseNotes::default(), recorder);
         };
+        // A route that rejects all its requests asks no policy about them.
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
             return fail(
                 (self.state(), self.form),
@@ -211,6 +214,7 @@ impl<'a> Routed<'a> {
         mut recorder: OpenRecorder,
     ) -> Response<ProxyBody> {
         let Rejected { cluster, error } = rejected;
+        // The error counts for the cluster that was chosen.
         if let Some(cluster) = cluster {
             let id = self.generation.snapshot().cluster_at(cluster).id();
             recorder.assigned(id, self.generation.cluster(cluster));
@@ -229,6 +233,7 @@ impl<'a> Routed<'a> {
         }
         let response = match reply(route, self.head) {
             Ok(Some(response)) => response,
+            // The route leads to no cluster.
             Ok(None) => answer::own(StatusCode::SERVICE_UNAVAILABLE, None, self.form),
             Err(error) => return fail((self.state(), self.form), &error, notes, recorder),
         };
@@ -255,6 +260,7 @@ fn reject(unrouted: &Unrouted, form: ErrorForm, mut recorder: OpenRecorder) -> R
     let response = match unrouted {
         Unrouted::NotFound => answer::own(StatusCode::NOT_FOUND, None, form),
         Unrouted::MethodNotAllowed(methods) => {
+            // RFC 9110 section 15.5.6: a 405 names the methods that are allowed.
             let mut allowed: Vec<&str> = methods.iter().collect();
             allowed.sort_unstable();
             answer::own(

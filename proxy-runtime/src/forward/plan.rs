@@ -70,6 +70,7 @@ pub(crate) fn find_cluster(
             StatusCode::LOOP_DETECTED,
         ));
     }
+    // A filter or layer has decided.
     if let Some(assigned) = assigned {
         return Ok(assigned);
     }
@@ -138,6 +139,7 @@ pub(super) fn validate(
     limit: Option<u64>,
     is_empty: bool,
 ) -> Result<BodyKind, ForwardError> {
+    // A plain CONNECT would make this a forward proxy to any address.
     if *head.method_value() == Method::CONNECT && wish.is_none() {
         return Err(ForwardError::new(
             ForwardErrorKind::RequestRejected,
@@ -220,6 +222,7 @@ pub(crate) fn check_body(
 ///
 /// It has another method.
 pub(crate) fn check_target(head: &HttpHead<'_>) -> Result<(), ForwardError> {
+    // RFC 9112 section 3.2.4.
     match head.path() == "*" && *head.method_value() != Method::OPTIONS {
         true => Err(ForwardError::new(
             ForwardErrorKind::RequestRejected,

@@ -44,7 +44,7 @@ pub(crate) enum Kind {
 }
 
 thread_local! {
-    static SPARE: [HeadParts; 3] = const { [HeadParts::new(), HeadParts::new(), HeadParts::new()] };
+    static POOL: [HeadParts; 3] = const { [HeadParts::new(), HeadParts::new(), HeadParts::new()] };
 }
 
 /// The recycled maps of one kind of head.
@@ -64,7 +64,7 @@ impl HeadParts {
     }
 }
 
-/// Returns a map of at most so many fields of `head`, with capacity for `more`. Values share its memory. `None` if
+/// Returns a map of at most `most` fields of `head`, with capacity for `more`. Values share its memory. `None` if
 /// a field cannot be represented in `http` types.
 pub(crate) fn fields<'a>(
     kind: Kind,
@@ -72,7 +72,7 @@ pub(crate) fn fields<'a>(
     fields: impl Iterator<Item = &'a Field> + Clone,
     (most, more): (usize, usize),
 ) -> Option<HeaderMap> {
-    let spare = SPARE.try_with(|spare| {
+    let spare = POOL.try_with(|spare| {
         let own = spare[kind as usize].fields.take();
         // A server that is not ours keeps the maps of responses, and has others for requests.
         own.or_else(|| {
@@ -82,6 +82,7 @@ pub(crate) fn fields<'a>(
         })
     });
     let mut map = match spare {
+        // A map that has to grow is worth no more than a new one.
         Ok(Some(map)) if map.capacity() >= most + more => map,
         _ => HeaderMap::with_capacity(most + more),
     };
@@ -130,6 +131,7 @@ fn fill<'a>(
     if map.keys_len() > count + ADDED {
         return Some(Filled::Other);
     }
+    // Surplus fields stand at the end, where layers have added them.
     while let Some(name) = map.keys().nth(count).cloned() {
         map.remove(&name);
     }
@@ -156,7 +158,8 @@ fn value(head: &Bytes, field: &Field) -> Option<HeaderValue> {
 
 /// Returns extensions with the placeholder that heads of this kind replace by their value.
 pub(crate) fn extensions(kind: Kind) -> Extensions {
-    let spare = SPARE.try_with(|spare| {
+    let spare = POOL.try_with(|spare| {
+        // Those of the same kind first, which have the right types already.
         let own = spare[kind as usize].extensions.take();
         own.or_else(|| {
             let mut other = spare.iter().find_map(|spare| spare.extensions.take())?;
@@ -173,8 +176,9 @@ pub(crate) fn release(kind: Kind, mut fields: HeaderMap, mut extensions: Extensi
     empty_fields(&mut fields);
     empty_extensions(kind, &mut extensions);
     // A thread that ends has no use for it.
-    let _ = SPARE.try_with(|spare| {
+    let _ = POOL.try_with(|spare| {
         let spare = &spare[kind as usize];
+        // A map that one request made large would keep its memory for good.
         if (1..=LARGEST).contains(&fields.capacity()) {
             spare.fields.add(fields);
         }
@@ -186,6 +190,7 @@ pub(crate) fn release(kind: Kind, mut fields: HeaderMap, mut extensions: Extensi
 fn empty_fields(fields: &mut HeaderMap) {
     let mut is_kept = fields.len() == fields.keys_len();
     for (name, value) in &mut *fields {
+        // An empty value needs no memory, and lets that of the head go.
         *value = HeaderValue::from_static("");
         is_kept &= name.as_str().len() <= LONGEST;
     }
@@ -197,6 +202,7 @@ fn empty_fields(fields: &mut HeaderMap) {
 /// Resets the extensions to the placeholder, if they hold nothing else.
 fn empty_extensions(kind: Kind, extensions: &mut Extensions) {
     let context = extensions.get::<RouteContext>();
+    // Extensions that every message has stay, to be overwritten in place.
     let is_kept = match (kind, extensions.len(), context) {
         (Kind::Request, 1, None) => reset::<ConnectionInfo>(extensions),
         (Kind::Request, 2, Some(context)) if context.is_taken() => {
@@ -247,7 +253,7 @@ mod tests {
     }
 
     fn kept(kind: Kind) -> usize {
-        SPARE.with(|spare| spare[kind as usize].fields.count())
+        POOL.with(|spare| spare[kind as usize].fields.count())
     }
 
     #[test]
@@ -256,7 +262,7 @@ mod tests {
         used.insert("x-layer", HeaderValue::from_static("seen"));
         release(Kind::Request, used, Extensions::new());
         assert_eq!(kept(Kind::Request), 1);
-        let map = SPARE.with(|spare| spare[Kind::Request as usize].fields.take().unwrap());
+        let map = POOL.with(|spare| spare[Kind::Request as usize].fields.take().unwrap());
         assert_eq!(map.keys_len(), 3);
         assert!(map.values().all(HeaderValue::is_empty));
     }
@@ -293,7 +299,7 @@ mod tests {
                 assert_eq!(map.get(name), fresh.get(name), "it is found");
             }
             assert_eq!(map.contains_key("x-layer"), fresh.contains_key("x-layer"));
-            SPARE.with(|spare| while spare[0].fields.take().is_some() {});
+            POOL.with(|spare| while spare[0].fields.take().is_some() {});
         }
     }
 
@@ -372,7 +378,7 @@ mod tests {
                 Extensions::new(),
             );
         }
-        let (kept, large) = SPARE.with(|spare| {
+        let (kept, large) = POOL.with(|spare| {
             let spare = &spare[Kind::Response as usize];
             let most = spare.fields.count().max(spare.extensions.count());
             let mut maps = std::iter::from_fn(|| spare.fields.take());
@@ -389,7 +395,7 @@ mod tests {
             read(Kind::Request, &[(&long, "v")]),
             Extensions::new(),
         );
-        let map = SPARE.with(|spare| spare[0].fields.take());
+        let map = POOL.with(|spare| spare[0].fields.take());
         assert!(map.unwrap().is_empty());
     }
 }

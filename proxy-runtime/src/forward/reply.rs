@@ -50,6 +50,7 @@ fn redirected(
     let location = redirect.location(head, &values.unwrap_or_default());
     let location = location.map_err(|error| {
         let (kind, status) = match error {
+            // The client would follow it without end.
             RedirectError::ToItself => (ForwardErrorKind::LoopDetected, StatusCode::LOOP_DETECTED),
             RedirectError::NoHost | RedirectError::NoPath => {
                 (ForwardErrorKind::RequestRejected, StatusCode::BAD_REQUEST)

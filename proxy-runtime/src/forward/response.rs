@@ -10,8 +10,8 @@ use crate::head::{ErrorForm, HeaderMutations, ResponseNotes};
 use crate::response::ProxyBody;
 use crate::transform::CompiledTransforms;
 
-/// A response that the proxy makes itself, in the form that the client prefers: the status in words, and nothing about the
-/// inside.
+/// A local reply, in the form that the client prefers: the status in words, without anything about the inside of the
+/// proxy.
 pub(crate) fn own(status: StatusCode, allow: Option<&str>, form: ErrorForm) -> Response<ProxyBody> {
     let mut fields = HeaderMap::new();
     let text = form.write(status, None, &mut fields);
@@ -52,6 +52,7 @@ pub(crate) fn shown_response(
             edits.make_noted(notes);
             edits.apply_to(&mut head.headers);
         }
+        // A filter may have panicked halfway through its changes, so none of them is sent.
         Err(_) => {
             (head, body) = own(
                 StatusCode::INTERNAL_SERVER_ERROR,

@@ -97,6 +97,7 @@ impl RouteContext {
             return false;
         };
         let found = context.generation.snapshot().cluster_index(cluster);
+        // An unknown cluster leaves the earlier choice.
         context.assigned = found.or(context.assigned);
         found.is_some()
     }

@@ -9,6 +9,7 @@ pub(super) fn is_named(received: &[u8], name: &[u8]) -> bool {
     if received.len() != name.len() {
         return false;
     }
+    // The last word may overlap the one before.
     if let (Some(last), Some(name_last)) = (received.last_chunk(), name.last_chunk()) {
         let (words, _) = received.as_chunks();
         let (name_words, _) = name.as_chunks();
@@ -34,7 +35,7 @@ fn halves(bytes: &[u8]) -> Option<[u8; 8]> {
 fn is_word(received: [u8; 8], name: [u8; 8]) -> bool {
     const EACH: u64 = u64::MAX / 0xff;
     let (received, name) = (u64::from_ne_bytes(received), u64::from_ne_bytes(name));
-    // The highest bit of each byte that is at least `a`, but for those that are behind `z`.
+    // The highest bit of each byte that is at least `a`, except for those that are behind `z`.
     let from_a = name.wrapping_add(EACH * u64::from(0x80 - b'a'));
     let behind_z = name.wrapping_add(EACH * u64::from(0x7f - b'z'));
     let letters = from_a & !behind_z & (EACH * 0x80);

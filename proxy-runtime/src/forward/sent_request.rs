@@ -46,6 +46,7 @@ pub(crate) fn sent_request(
 
 /// Reads a head that the proxy has written.
 fn read(text: &[u8]) -> Option<Request<()>> {
+    // The text was written just now, so a simple parser is enough.
     let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let mut words = lines.next()?.split(|byte| *byte == b' ');
     let (method, target) = (words.next()?, words.next()?);

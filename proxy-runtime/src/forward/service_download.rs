@@ -82,6 +82,7 @@ impl ServiceDownload {
         if incoming.has_ended()
             && let Some(trailers) = incoming.trailers.take()
         {
+            // Trailers have a place of their own, and need not wait until the data is taken.
             slot.put_trailers(trailers);
         }
         self.is_done = incoming.has_all();

@@ -60,6 +60,7 @@ fn without_named(fields: &HeaderMap) -> HeaderMap {
 pub(crate) fn framing(head: &HttpHead<'_>, kind: BodyKind) -> Framing {
     let classes = head.classes();
     match kind {
+        // A length of 0 that the client sent stays: some servers demand a length of each POST.
         BodyKind::Empty
             if classes.contains(FieldClass::ContentLength)
                 && !classes.contains(FieldClass::TransferEncoding) =>
@@ -115,6 +116,7 @@ impl TypedRequest<'_> {
         let method = self.head.method();
         let (path, query) = match self.head.edits() {
             None if is_elsewhere => (self.head.path(), self.head.query()),
+            // Nothing about the target changes.
             None => return self.write_to(method, target, destination, out),
             Some(edits) => (
                 edits.path().unwrap_or_else(|| self.head.path()),
@@ -165,6 +167,7 @@ impl TypedRequest<'_> {
         let copied = plan.request_copy.copied();
         let stripped;
         let mut fields = head.headers();
+        // The copy of the map is rare: `Connection` hardly ever names another field.
         if head.classes().contains(FieldClass::Connection) && takes_along(fields) {
             stripped = without_named(fields);
             fields = &stripped;
@@ -234,6 +237,7 @@ pub(crate) fn final_head(
     more: usize,
 ) -> Option<(StatusCode, HeaderMap)> {
     let (status, mut fields) = received_head(response, text, table, plan, more)?;
+    // Changes of filters first, so that the route has the last word.
     if let Some(edits) = edits {
         edits.apply_to(&mut fields);
     }

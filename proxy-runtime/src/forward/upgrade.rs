@@ -142,6 +142,7 @@ impl Wish {
         };
         // Of any method: one that is not GET makes no handshake, which is for the client to know.
         let is_websocket = protocol.as_bytes().eq_ignore_ascii_case(b"websocket");
+        // Kubernetes uses SPDY for `exec` and port forwarding.
         let is_spdy = protocol
             .as_bytes()
             .get(..5)
@@ -171,6 +172,7 @@ impl UpgradedClient {
             carry(client.insert(upgraded), connection, flight, &activity).await
         };
         let ended = tokio::select! {
+            // Bytes that have arrived count before the timeout.
             biased;
             carried = carried => carried,
             () = std::future::poll_fn(|cx| idle.poll_expired(cx, &activity)) => {
@@ -190,6 +192,7 @@ async fn carry(
     flight: &InFlightGuard,
     activity: &Activity,
 ) -> Result<(), ForwardErrorKind> {
+    // The wait for the client's side is no silence of the tunnel.
     activity.touch();
     let (client_reader, client_writer) = split(client);
     let (destination_reader, destination_writer) = split(Tunnel::new(connection));
@@ -254,11 +257,13 @@ impl Direction<'_> {
             (self.count)(length as u64);
             let written = async {
                 to.write_all(&buffer[..length]).await?;
+                // TLS may hold bytes back until it is flushed, and the other end may wait for them.
                 to.flush().await
             };
             written
                 .await
                 .map_err(|error| self.failed(self.write, &error))?;
+            // A slow reader is active as long as it takes something.
             self.activity.touch();
         }
     }

@@ -94,6 +94,7 @@ pub(crate) fn tell_version(error: &ForwardError, headers: &mut HeaderMap) {
         return;
     }
     headers.insert(SEC_WEBSOCKET_VERSION, VERSION);
+    // RFC 9110 section 15.5.22 requires `Upgrade`.
     if error.status() == StatusCode::UPGRADE_REQUIRED {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, PROTOCOL);
@@ -195,6 +196,7 @@ fn base64(bytes: &[u8]) -> String {
         let byte = |at: usize| group.get(at).map_or(0, |byte| u32::from(*byte));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for digit in 0..4 {
+            // A group of fewer bytes is filled up.
             text.push(if digit <= group.len() {
                 char::from(ALPHABET[(bits >> (18 - 6 * digit) & 63) as usize])
             } else {

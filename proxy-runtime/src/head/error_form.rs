@@ -37,8 +37,8 @@ struct Preference {
 impl ErrorForm {
     const ALL: [Self; 3] = [Self::Text, Self::Problem, Self::Html];
 
-    /// The form that the lines of an `Accept` prefer (RFC 9110 section 12.5.1): by quality, then by how exactly it is named,
-    /// then by which is named first. [`Text`](Self::Text) if nothing is preferred or none is accepted.
+    /// The form that the lines of an `Accept` prefer (RFC 9110 section 12.5.1): by quality, then by specificity, then
+    /// by order. [`Text`](Self::Text) if nothing is preferred or none is accepted.
     pub(crate) fn of<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut best: [Option<Preference>; 3] = [None; 3];
         let mut bytes = 0;
@@ -78,7 +78,7 @@ impl ErrorForm {
         Self::of(lines.map(HeaderValue::as_bytes))
     }
 
-    /// Returns a body that says the status, and a sentence that says more about it. Adds the fields that belong to it.
+    /// Returns a body with the status and a sentence that explains it. Adds the fields that describe the body.
     #[cold]
     pub(crate) fn write(
         self,
@@ -86,6 +86,7 @@ impl ErrorForm {
         detail: Option<&str>,
         fields: &mut HeaderMap,
     ) -> Bytes {
+        // A redirect is followed and not shown, so its body needs no form.
         let is_error = status.is_client_error() || status.is_server_error();
         let form = if is_error { self } else { Self::Text };
         let (kind, body) = match form {
@@ -107,7 +108,7 @@ impl ErrorForm {
         body.into()
     }
 
-    /// Returns true if a media type in lower case, without its parameters, is of this form. With the specificity of `range`.
+    /// Returns the specificity of `range`, in lower case without its parameters, if it covers this form.
     fn meets(self, range: &[u8]) -> Option<u8> {
         let (whole, partly): (&[&[u8]], &[u8]) = match self {
             Self::Text => (&[b"text/plain"], b"text/*"),
@@ -151,6 +152,7 @@ fn note(range: &[u8], order: u8, best: &mut [Option<Preference>; 3]) {
         let Some(specificity) = form.meets(&media) else {
             continue;
         };
+        // RFC 9110 section 12.5.1: the most specific range counts.
         if best.is_none_or(|best| specificity > best.specificity) {
             *best = Some(Preference {
                 quality,
@@ -168,6 +170,7 @@ fn quality_of(text: &[u8]) -> u16 {
         [whole] => (whole, &[][..]),
         _ => return 0,
     };
+    // RFC 9110 section 12.4.2: up to three digits.
     if digits.len() > 3 || !digits.iter().all(u8::is_ascii_digit) {
         return 0;
     }
@@ -199,6 +202,7 @@ fn html(status: StatusCode, detail: Option<&str>) -> String {
     );
     if let Some(detail) = detail {
         text.push_str("<p>");
+        // Only the detail may have characters of HTML: the rest is the proxy's own.
         for c in detail.chars() {
             match c {
                 '<' => text.push_str("&lt;"),
@@ -213,6 +217,7 @@ fn html(status: StatusCode, detail: Option<&str>) -> String {
 }
 
 fn problem(status: StatusCode, detail: Option<&str>) -> String {
+    // RFC 9457 section 4.2.1: a problem that the status alone describes.
     let mut text = String::from("{\"type\":\"about:blank\"");
     if let Some(reason) = status.canonical_reason() {
         let _ = write!(text, ",\"title\":\"{reason}\"");
@@ -223,6 +228,7 @@ fn problem(status: StatusCode, detail: Option<&str>) -> String {
         for c in detail.chars() {
             match c {
                 '"' | '\\' => text.extend(['\\', c]),
+                // RFC 8259 section 7.
                 c if u32::from(c) < 0x20 => {
                     let _ = write!(text, "\\u{:04x}", u32::from(c));
                 }

@@ -156,6 +156,7 @@ pub(crate) fn accepts_trailers(headers: &HeaderMap) -> bool {
 /// Removes `Content-Length: 0` where there can be no content (RFC 9110 section 8.6): a server that is strict about it
 /// would reject the response.
 pub(crate) fn drop_pointless_length(status: StatusCode, headers: &mut HeaderMap) {
+    // A 205 has no content either (RFC 9110 section 15.3.6).
     let no_content = status.is_informational()
         || status == StatusCode::NO_CONTENT
         || status == StatusCode::RESET_CONTENT;
@@ -171,6 +172,7 @@ pub(crate) fn drop_pointless_length(status: StatusCode, headers: &mut HeaderMap)
 /// Parses a `Content-Length`, which must be digits only.
 pub(crate) fn parse_length(value: &HeaderValue) -> Option<u64> {
     let text = value.to_str().ok()?;
+    // `parse` would accept a plus sign.
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -185,6 +187,7 @@ pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
         let name = name.as_str().as_bytes();
         is_dropped_from_trailers(name, classify(name))
     };
+    // Collected first, since removals end the borrow of the names.
     let dropped: Vec<_> = trailers.keys().filter(is_dropped).cloned().collect();
     for name in dropped {
         trailers.remove(name);
@@ -207,6 +210,7 @@ pub(crate) fn strip_for_http2(headers: &mut HeaderMap) {
     let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     let named: Vec<_> = names
         .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
+        // `TE` may stay if it is `trailers`, see below.
         .filter(|name| *name != TE)
         .collect();
     for name in named.iter().chain(&OF_CONNECTION) {
@@ -230,6 +234,7 @@ pub(crate) const MOST_SHARED: usize = 1024;
 pub(crate) fn take_apart(headers: &mut HeaderMap) {
     for value in headers.values_mut() {
         if let Ok(mut own) = HeaderValue::from_bytes(value.as_bytes()) {
+            // Such values must not enter the table of HPACK (RFC 7541 section 7.1.3).
             own.set_sensitive(value.is_sensitive());
             *value = own;
         }

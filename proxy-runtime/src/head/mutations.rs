@@ -165,6 +165,7 @@ impl HeaderMutations {
     where
         V: TryInto<HeaderValue>,
     {
+        // The rules are those of a change of the request. Then the change moves to the response.
         let position = self.fields.len();
         match appends {
             true => self.append(name, value)?,
@@ -287,6 +288,7 @@ impl HeaderMutations {
     /// Returns a field name, reusing one that was created before.
     fn name(&mut self, name: &str) -> Option<FieldName> {
         let mut known = self.names.iter();
+        // Filters spell a name the same way each time.
         match known.position(|known| known.as_bytes() == name.as_bytes()) {
             Some(position) => Some(self.names.swap_remove(position)),
             None => FieldName::new(name),
@@ -319,6 +321,7 @@ impl HeaderMutations {
 
     pub(crate) fn set_host(&mut self, host: &str) -> Result<(), InvalidEdit> {
         let authority = http::uri::Authority::try_from(host).map_err(|_| InvalidEdit::Host)?;
+        // Userinfo would become a part of `Host`.
         if authority.host().is_empty() || host.contains('@') {
             return Err(InvalidEdit::Host);
         }
@@ -339,6 +342,7 @@ impl HeaderMutations {
         name: &'n [u8],
     ) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         let of_name = move |edit: &&'a FieldMutation| edit.is_of(name);
+        // A set or a removal forgets what was written before.
         let from = self
             .fields
             .iter()

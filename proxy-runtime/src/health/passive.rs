@@ -53,7 +53,7 @@ pub trait PassiveHealthPolicy: Send + Sync {
     fn evaluate(&self, request: &Forwarded<'_>) -> Health;
 }
 
-/// A request that was forwarded to a destination, with or without success, and what came before it.
+/// A request that was forwarded to a destination, with its result and the recent results of the destination.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Forwarded<'a> {
@@ -71,20 +71,20 @@ pub struct Forwarded<'a> {
     pub health: Health,
     /// Number of requests in the detection window, including this one.
     pub requests: u64,
-    /// Number of those that the destination failed: [`is_failure`](Self::is_failure).
+    /// Number of those that failed because of the destination: [`is_failure`](Self::is_failure).
     pub failures: u64,
 }
 
 impl Forwarded<'_> {
-    /// Returns true if the request failed since the destination could not be reached, did not
-    /// answer in time, or broke off. A response is no failure, whatever its status, and neither is
-    /// a client that goes away.
+    /// Returns true if the request failed because the destination could not be reached, did not
+    /// respond in time, or closed the connection. A response is no failure, whatever its status, and
+    /// neither is a client that disconnects.
     pub fn is_failure(&self) -> bool {
         self.error.is_some_and(is_failure)
     }
 }
 
-/// True for the errors that YARP counts, unless the proxy itself lacks something.
+/// Returns true for the errors that YARP counts, unless the proxy itself is their cause.
 pub(crate) fn is_failure(error: ForwardErrorKind) -> bool {
     const COUNTED: [ForwardErrorKind; 6] = [
         ForwardErrorKind::Request,
@@ -94,6 +94,7 @@ pub(crate) fn is_failure(error: ForwardErrorKind) -> bool {
         ForwardErrorKind::UpgradeRequestDestination,
         ForwardErrorKind::UpgradeResponseDestination,
     ];
+    // The cause may lie with the proxy, such as a limit of its own.
     COUNTED.contains(&error) && error.side() == Side::Destination
 }
 
@@ -109,6 +110,7 @@ pub(super) struct TransportFailureRate;
 
 impl PassiveHealthPolicy for TransportFailureRate {
     fn evaluate(&self, request: &Forwarded<'_>) -> Health {
+        // Few requests prove nothing.
         let is_enough = request.requests >= u64::from(request.check.least());
         let rate = match is_enough {
             true => request.failures as f64 / request.requests as f64,
@@ -155,6 +157,7 @@ impl FailureWindow {
         while let Some((ended, counts)) = self.records.front()
             && now.saturating_duration_since(*ended) > length
         {
+            // Subtracted, so that a request need not add all records up.
             self.total.requests -= counts.requests;
             self.total.failures -= counts.failures;
             self.records.pop_front();

@@ -145,6 +145,7 @@ impl HealthState {
         let mut record = self.lock();
         let record = record.get_or_insert_default();
         let result = change(record);
+        // Under the lock, so that requests see the health of the last change.
         self.active.set(record.health);
         result
     }
@@ -197,10 +198,12 @@ impl PassiveHealth {
         reason: impl FnOnce() -> Arc<str>,
     ) -> bool {
         let mut judged = self.judged.lock();
+        // Under the lock, so that of several verdicts at a time only one is a change.
         if self.shown.get() == health {
             return false;
         }
         let is_out = health == Health::Unhealthy;
+        // A time beyond the range of the clock never comes.
         judged.until = is_out.then(|| now.checked_add(reactivation)).flatten();
         judged.change = Some((Timestamp::now(), reason()));
         self.shown.set(health);
@@ -218,6 +221,7 @@ impl PassiveHealth {
     }
 
     fn reactivate(&self, now: Instant) -> Option<Instant> {
+        // Most destinations are not left out, and need no lock here.
         if self.shown.get() != Health::Unhealthy {
             return None;
         }

@@ -26,6 +26,7 @@ const fn classes() -> [u8; 256] {
         if c.is_ascii_alphanumeric() {
             classes[byte] = TOKEN | PATH | PLAIN_PATH | HOST;
         }
+        // A target has no fragment, and browsers encode the other three.
         if !matches!(c, b'"' | b'#' | b'<' | b'>') {
             classes[byte] |= QUERY;
         }
@@ -96,6 +97,7 @@ fn run_end(bytes: &[u8], mut at: usize, class: u8, except: u8) -> usize {
         }
     }
     match bytes.get(at..) {
+        // The test of blocks accepts only the common bytes of a class.
         Some(run @ [next, ..]) if classes_of(*next) & class != 0 => {
             at + (run.len() - behind(run, class).len())
         }
@@ -189,6 +191,7 @@ pub(super) fn text_end(bytes: &[u8], at: u32) -> u32 {
     let mut end = at;
     loop {
         end = last_controls_at(bytes, controls_at(bytes, end));
+        // RFC 9110 section 5.5 allows tabs within a value.
         if byte_at(bytes, end) != Some(b'\t') {
             return end;
         }
@@ -227,6 +230,7 @@ pub(super) fn is_text(bytes: &[u8]) -> bool {
         let mut bytes = bytes.iter();
         bytes.all(|byte| matches!(byte, b'\t' | 0x20..=0x7e | 0x80..))
     };
+    // A word with a tab is looked at byte by byte.
     words.iter().all(|word| is_plain(word) || is_text(word)) && is_text(rest)
 }
 

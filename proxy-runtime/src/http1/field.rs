@@ -244,6 +244,7 @@ pub(crate) fn classify(name: &[u8]) -> FieldClass {
         (19, b'p') => exactly(name, b"proxy-authorization", Class::HopByHop),
         (25, b'p') => exactly(name, b"proxy-authentication-info", Class::HopByHop),
         (25, b'u') => exactly(name, b"upgrade-insecure-requests", Class::HopByHop),
+        // The third letter excludes most other extensions.
         (12.., b'x') if name[2] | 0x20 == b'f' => x_forwarded(name),
         _ => Class::Other,
     }
@@ -334,6 +335,7 @@ pub(crate) fn has_underscore(name: &[u8]) -> bool {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
     let has = |word: &[u8; 8]| {
+        // `_` becomes a zero byte, which borrows at the subtraction.
         let others = u64::from_ne_bytes(*word) ^ (ONES * b'_' as u64);
         others.wrapping_sub(ONES) & !others & HIGHEST != 0
     };

@@ -10,7 +10,7 @@ use crate::local_pool::{LocalPool, Recycle};
 const MOST: usize = 1024;
 
 thread_local! {
-    static SPARE: LocalPool<Box<HeadTable>, MOST> = const { LocalPool::new() };
+    static POOL: LocalPool<Box<HeadTable>, MOST> = const { LocalPool::new() };
 }
 
 /// The value before the first write.
@@ -29,14 +29,14 @@ impl PooledTable {
             // The head may have been abandoned.
             table.clear();
             table.trim();
-            SPARE.keep(table);
+            POOL.keep(table);
         }
     }
 
     /// Returns true if a table was acquired.
     #[inline]
     #[cfg(test)]
-    pub(crate) fn is_lent(&self) -> bool {
+    pub(crate) fn is_acquired(&self) -> bool {
         self.0.is_some()
     }
 }
@@ -54,7 +54,7 @@ impl DerefMut for PooledTable {
     #[inline]
     fn deref_mut(&mut self) -> &mut HeadTable {
         self.0.get_or_insert_with(|| {
-            let spare = SPARE.acquire();
+            let spare = POOL.acquire();
             spare.unwrap_or_else(|| Box::new(HeadTable::new()))
         })
     }
@@ -72,25 +72,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_is_lent_when_it_is_written_to_and_used_again() {
+    fn a_table_is_acquired_when_it_is_written_to_and_used_again() {
         let mut table = PooledTable::default();
-        assert!(table.fields().is_empty() && !table.is_lent());
+        assert!(table.fields().is_empty() && !table.is_acquired());
         table.clear();
-        assert!(table.is_lent());
+        assert!(table.is_acquired());
         table.release();
-        assert!(!table.is_lent());
-        assert_eq!(SPARE.with(LocalPool::count), 1);
+        assert!(!table.is_acquired());
+        assert_eq!(POOL.with(LocalPool::count), 1);
         table.clear();
-        assert_eq!(SPARE.with(LocalPool::count), 0);
+        assert_eq!(POOL.with(LocalPool::count), 0);
         drop(table);
-        assert_eq!(SPARE.with(LocalPool::count), 1);
+        assert_eq!(POOL.with(LocalPool::count), 1);
     }
 
     #[test]
     fn what_is_kept_is_not_large() {
         for (grown, kept) in [(100, 100), (1000, 32)] {
             drop(PooledTable(Some(Box::new(HeadTable::grown_to(grown)))));
-            let table = SPARE.acquire().expect("it was given back");
+            let table = POOL.acquire().expect("it was given back");
             assert_eq!(table.room(), kept);
         }
     }

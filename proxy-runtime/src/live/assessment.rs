@@ -82,6 +82,7 @@ pub(crate) fn assess(
         .iter()
         .map(|d| (weighted && d.weight() == 0).then_some(Ineligible::NoWeight))
         .collect();
+    // Before the health, so that panic mode leaves them out as well.
     for index in without {
         if let Some(verdict) = verdicts.get_mut(index.0 as usize) {
             *verdict = Some(Ineligible::Unhealthy);

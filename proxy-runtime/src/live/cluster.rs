@@ -55,6 +55,7 @@ impl Default for PassiveLog {
 impl ClusterLive {
     /// Announces a change of health. Called after the change was stored.
     pub(crate) fn health_changed(&self) {
+        // Who sees the new epoch also sees the health that was stored before.
         self.health_epoch.fetch_add(1, Ordering::Release);
     }
 

@@ -62,7 +62,7 @@ pub(crate) struct DestinationState {
     health: HealthState,
     drains_since: Mutex<Option<Instant>>,
     metrics: DestinationMetrics,
-    /// Those of the cluster.
+    /// The durations of the whole cluster.
     connect_times: Arc<ConnectTimes>,
     traffic: Traffic,
 }
@@ -147,6 +147,7 @@ impl DestinationState {
     /// disabled check do not count.
     pub(crate) fn fault(&self, cluster: &Cluster) -> Option<Ineligible> {
         let health = self.health();
+        // Before the checks, since a program knows more than they do.
         if health.assigned() == Health::Unhealthy {
             return Some(Ineligible::Assigned);
         }
@@ -167,6 +168,7 @@ impl DestinationState {
         ];
         let of = |wanted| checks.contains(&Some(wanted));
         match (of(Health::Unhealthy), of(Health::Healthy)) {
+            // A single one is enough to make it unhealthy.
             (true, _) => Health::Unhealthy,
             (false, true) => Health::Healthy,
             (false, false) => Health::Unknown,
@@ -182,6 +184,7 @@ impl DestinationState {
     pub(crate) fn drain(&self, is_draining: bool) {
         let mut since = self.drains_since.lock();
         match is_draining {
+            // The first time counts: a further configuration does not restart the drain.
             true => drop(since.get_or_insert_with(Instant::now)),
             false => *since = None,
         }

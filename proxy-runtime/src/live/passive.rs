@@ -97,11 +97,13 @@ impl PassiveRule {
         };
         let passive = destination.health().passive_state();
         if !passive.change(health, now, self.reactivation, reason) {
+            // Another request has changed the health already.
             return;
         }
         self.live.health_changed();
         match health {
             Health::Unhealthy => self.report_unhealthy(destination, request),
+            // Only after a report, so that the log has no end without a beginning.
             Health::Healthy if passive.take_reported() => tracing::info!(
                 target: targets::HEALTH,
                 cluster = %self.cluster,

@@ -87,6 +87,7 @@ impl Chart {
             None => *ring = Some(Box::new(Ring::after(&totals()))),
             Some(open) => {
                 if open.push(totals()) == POINTS {
+                    // A whole hour without requests gives the memory back.
                     *ring = None;
                 }
             }
@@ -115,6 +116,7 @@ impl Chart {
             let point = latest(ago);
             sum.requests = sum.requests.saturating_add(point.requests);
             sum.failures = sum.failures.saturating_add(point.failures);
+            // Percentiles cannot be added, so those of the latest step with requests stand for all.
             if sum.percentiles == [0; 3] {
                 sum.percentiles = point.percentiles;
             }

@@ -91,7 +91,7 @@ impl SplitGauge {
     }
 }
 
-/// One thing that a [`SplitGauge`] counts. Dropping it ends the count.
+/// One counted unit of a [`SplitGauge`]. Dropping it subtracts it.
 #[derive(Debug)]
 #[must_use = "dropped at once, it counts nothing"]
 pub(crate) struct SplitGuard(Arc<OwnLine<AtomicI64>>);

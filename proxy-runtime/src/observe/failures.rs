@@ -69,6 +69,7 @@ impl RecentFailures {
         let slot = &record.seconds[now as usize % RECENT];
         let counted = |slot: u64| match unpack(slot) {
             (second, count) if second == now => Some(pack(now, count.saturating_add(1))),
+            // The slot is from an earlier turn of the ring.
             _ => Some(pack(now, 1)),
         };
         // The closure never returns `None`, so the update cannot fail.
@@ -89,6 +90,7 @@ impl RecentFailures {
 
     /// Records a successful connection attempt.
     pub(crate) fn connected(&self) {
+        // Before the first failure there is nothing to clear, and nothing is allocated.
         if let Some(record) = self.0.get() {
             *record.unconnected.lock() = None;
         }

@@ -160,7 +160,7 @@ impl Default for HistogramCounts {
 }
 
 impl HistogramCounts {
-    /// So many durations of nothing.
+    /// Creates counts of `count` durations of zero.
     #[cfg(feature = "metrics")]
     pub(crate) fn zeros(count: u64) -> Self {
         let mut zeros = Self::default();
@@ -191,6 +191,7 @@ impl HistogramCounts {
             exposed.push((seconds, self.buckets[from..to].iter().sum()));
             from = to;
         }
+        // Prometheus requires a bucket without a bound.
         exposed.push((f64::INFINITY, self.buckets[from..].iter().sum()));
         exposed
     }
@@ -199,6 +200,7 @@ impl HistogramCounts {
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
             buckets: std::array::from_fn(|i| self.buckets[i].saturating_sub(earlier.buckets[i])),
+            // The sum may have wrapped around in between.
             sum: self.sum.wrapping_sub(earlier.sum),
         }
     }

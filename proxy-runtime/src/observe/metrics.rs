@@ -178,12 +178,14 @@ impl DestinationMetrics {
     pub(crate) fn enter(&self) -> InFlightGuard {
         let here = self.exchanges.here();
         here.in_flight.fetch_add(1, Ordering::Relaxed);
+        // The request ends in this part, on whichever worker.
         InFlightGuard(Arc::clone(here))
     }
 
     /// Number of requests in flight over all workers.
     pub(crate) fn in_flight(&self) -> u32 {
         let parts = self.exchanges.iter();
+        // No part is negative: a request ends in the part that it began in.
         parts
             .map(|part| part.in_flight.load(Ordering::Relaxed))
             .fold(0, u32::saturating_add)
@@ -192,6 +194,7 @@ impl DestinationMetrics {
     /// Number of requests in flight of the calling worker.
     #[inline]
     pub(crate) fn in_flight_here(&self) -> u32 {
+        // A part is not created for a read, so that idle destinations stay small.
         let here = self.exchanges.get();
         here.map_or(0, |here| here.in_flight.load(Ordering::Relaxed))
     }

@@ -1,5 +1,5 @@
-//! The time that requests lose in the proxy: opening connections, and everything else that they wait for before they are
-//! sent.
+//! The time that requests lose in the proxy: opening connections, and everything else that they wait for before
+//! they are sent.
 //!
 //! Most requests wait for nothing, and cost nothing here: they are not recorded, and a scrape adds them.
 
@@ -35,8 +35,8 @@ impl ConnectPhase {
     }
 }
 
-/// Durations of opening connections to the destinations of a cluster, by phase. Needs one word of memory until the first
-/// one.
+/// Durations of opening connections to the destinations of a cluster, by phase. Needs one word of memory until the
+/// first connection.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectTimes(OnceLock<Box<[Histogram; ConnectPhase::ALL.len()]>>);
 

@@ -12,7 +12,7 @@ use proxy_model::ClusterId;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
-use super::round::{ProbeTarget, run_round};
+use super::round::{ProbeTarget, run_cycle};
 use crate::health::Probe;
 use crate::live::DestinationKey;
 use crate::progress::after;
@@ -72,6 +72,7 @@ impl ActiveChecks {
     pub(crate) async fn run(&mut self) {
         loop {
             let Some(ended) = self.checks.next().await else {
+                // No cluster has a check. `follow` adds one after this future was dropped.
                 return std::future::pending().await;
             };
             self.watched.remove(&ended);
@@ -158,7 +159,7 @@ impl ClusterCheck {
             next_fast: None,
         };
         // The check was disabled before, so earlier results say nothing about a sequence.
-        check.target.count_anew(|_| true);
+        check.target.restart_counts(|_| true);
         check.start_whole();
         check
     }
@@ -168,8 +169,8 @@ impl ClusterCheck {
     /// reset.
     fn follow(&mut self, target: ProbeTarget) {
         let before = std::mem::replace(&mut self.target, target);
-        let changed = self.target.asked_anew_since(&before);
-        self.target.count_anew(|key| changed.contains(&key));
+        let changed = self.target.changed_since(&before);
+        self.target.restart_counts(|key| changed.contains(&key));
         let keys = self.target.keys();
         let known = &mut self.known;
         let at_once: Vec<_> = keys
@@ -211,12 +212,13 @@ impl ClusterCheck {
     }
 
     fn start(&mut self, scope: CycleKind, keys: Vec<DestinationKey>) {
+        // Rounds may overlap, so each one counts.
         for key in &keys {
             *self.busy.entry(*key).or_default() += 1;
         }
         let (prober, target) = (self.prober.clone(), self.target.clone());
         self.rounds.push(Box::pin(async move {
-            run_round(&prober, &target, &keys).await;
+            run_cycle(&prober, &target, &keys).await;
             (scope, keys)
         }));
     }
@@ -230,6 +232,7 @@ impl ClusterCheck {
                 }
             }
         }
+        // Fast rounds do not move the usual ones.
         if scope == CycleKind::Whole {
             self.wait_from(Instant::now());
         }

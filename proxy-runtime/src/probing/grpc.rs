@@ -37,6 +37,7 @@ pub(super) async fn probe(
         content,
     } = response;
     if status != StatusCode::OK {
+        // An HTTP error says more than the lack of a gRPC status.
         return Ok(status);
     }
     let said = match fields.get("grpc-status").map(|code| code.as_bytes()) {
@@ -55,6 +56,7 @@ pub(super) async fn probe(
         Some(b"12") => "grpc-status 12: it does not speak grpc.health.v1".to_owned(),
         Some(code) => {
             let code = String::from_utf8_lossy(code);
+            // The destination must not choose the length of a line in logs and on pages.
             let code: String = code.chars().take(8).collect();
             format!("grpc-status {}", code.escape_debug())
         }
@@ -88,6 +90,7 @@ fn request(destination: &Destination, service: &str) -> Result<OwnRequest, Inval
 #[cfg(feature = "http2")]
 fn message(service: &str) -> Vec<u8> {
     let mut content = Vec::new();
+    // An empty name stands for the whole server, and is left out like all defaults.
     if !service.is_empty() {
         // Field 1, of a length.
         content.push(0x0a);
@@ -95,6 +98,7 @@ fn message(service: &str) -> Vec<u8> {
         content.extend_from_slice(service.as_bytes());
     }
     let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
+    // The prefix of a message: not compressed, then the length.
     let mut message = vec![0];
     message.extend_from_slice(&length.to_be_bytes());
     message.append(&mut content);
@@ -124,6 +128,7 @@ fn serving_status(message: &[u8]) -> Option<u64> {
     }
     match content {
         [] => Some(0),
+        // All known values have one byte.
         [0x08, status] if *status < 0x80 => Some(u64::from(*status)),
         _ => None,
     }

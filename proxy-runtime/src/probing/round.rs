@@ -29,7 +29,7 @@ const PARALLEL: usize = 64;
 
 /// The target and content of a probe. A result applies to these only.
 #[derive(PartialEq, Eq)]
-struct Question<'a> {
+struct ProbeRequest<'a> {
     address: &'a DestinationAddress,
     host: Option<&'a HeaderValue>,
     path: &'a str,
@@ -37,7 +37,7 @@ struct Question<'a> {
     kind: &'a ProbeKind,
 }
 
-impl<'a> Question<'a> {
+impl<'a> ProbeRequest<'a> {
     fn of(check: &'a ActiveCheck, destination: &'a Destination) -> Self {
         Self {
             address: destination.health_address(),
@@ -98,12 +98,12 @@ impl ProbeTarget {
     }
 
     /// The destinations that existed in `before` and are probed with other settings now.
-    pub(crate) fn asked_anew_since(&self, before: &Self) -> HashSet<DestinationKey> {
+    pub(crate) fn changed_since(&self, before: &Self) -> HashSet<DestinationKey> {
         self.destinations()
             .filter(|(destination, state)| {
                 before
-                    .question(destination, state.key())
-                    .is_some_and(|asked| asked != Question::of(self.check(), destination))
+                    .request(destination, state.key())
+                    .is_some_and(|asked| asked != ProbeRequest::of(self.check(), destination))
             })
             .map(|(_, state)| state.key())
             .collect()
@@ -111,7 +111,7 @@ impl ProbeTarget {
 
     /// Resets the counts of consecutive results for the destinations that `chosen` selects. Health
     /// stays.
-    pub(crate) fn count_anew(&self, chosen: impl Fn(DestinationKey) -> bool) {
+    pub(crate) fn restart_counts(&self, chosen: impl Fn(DestinationKey) -> bool) {
         for (_, state) in self.destinations().filter(|(_, state)| chosen(state.key())) {
             state.health().update(|record| {
                 record.failures = 0;
@@ -121,10 +121,10 @@ impl ProbeTarget {
     }
 
     /// The probe settings of the destination with this id, if it still has this key.
-    fn question(&self, destination: &Destination, key: DestinationKey) -> Option<Question<'_>> {
+    fn request(&self, destination: &Destination, key: DestinationKey) -> Option<ProbeRequest<'_>> {
         let (index, destination) = self.cluster().destination(destination.id())?;
         let is_same = self.state().destination(index).key() == key;
-        is_same.then(|| Question::of(self.check(), destination))
+        is_same.then(|| ProbeRequest::of(self.check(), destination))
     }
 
     /// True if the destination still exists and its probe settings are unchanged.
@@ -134,11 +134,12 @@ impl ProbeTarget {
         destination: &Destination,
         state: &DestinationState,
     ) -> bool {
+        // The check may have changed while the probe ran.
         let now = Self::find(shared, self.cluster().id());
-        let asked_now = now
+        let current = now
             .as_ref()
-            .and_then(|now| now.question(destination, state.key()));
-        asked_now == Some(Question::of(self.check(), destination))
+            .and_then(|now| now.request(destination, state.key()));
+        current == Some(ProbeRequest::of(self.check(), destination))
     }
 
     fn cluster(&self) -> &Cluster {
@@ -176,7 +177,7 @@ struct Finding<'a> {
 ///
 /// Probes end early, without a result, when their destination is removed or its probe settings
 /// change. Cancel safe: dropping the future ends all probes and applies nothing.
-pub(crate) async fn run_round(prober: &Prober, target: &ProbeTarget, keys: &[DestinationKey]) {
+pub(crate) async fn run_cycle(prober: &Prober, target: &ProbeTarget, keys: &[DestinationKey]) {
     let chosen: HashSet<_> = keys.iter().collect();
     let probes = target
         .destinations()
@@ -254,6 +255,7 @@ fn conclude(prober: &Prober, target: &ProbeTarget, findings: &[Finding<'_>]) {
             trace::probed(tracer, finding.state, result, finding.elapsed);
         }
         let state = finding.state.health();
+        // Counted first, since the policy gets the counts with this probe.
         let record = state.update(|record| {
             count(record, &finding.result, Arc::clone(&text));
             record.clone()
@@ -309,6 +311,7 @@ fn conclude(prober: &Prober, target: &ProbeTarget, findings: &[Finding<'_>]) {
 fn count(record: &mut HealthRecord, result: &Result<StatusCode, ProbeError>, text: Arc<str>) {
     record.probes += 1;
     record.last_result = Some(text);
+    // Only consecutive results count.
     if result.as_ref().is_ok_and(StatusCode::is_success) {
         record.failures = 0;
         record.successes = record.successes.saturating_add(1);

@@ -46,6 +46,7 @@ impl Probe for UpstreamProbe {
                 let upstream = cluster.upstream();
                 let connecting = self.0.connect_once(cluster.id(), address, upstream);
                 let connected = connecting.await.map_err(ProbeError::NoAnswer);
+                // An open connection is the whole test.
                 return connected.map(|()| StatusCode::OK);
             }
             Some(ProbeKind::Grpc(service)) => {
@@ -67,6 +68,7 @@ fn request(
 ) -> Result<OwnRequest, InvalidUri> {
     let target = target(check, destination);
     let address = destination.health_address();
+    // Probes name the configured host, as requests do.
     let authority = destination.host().unwrap_or_else(|| address.authority());
     let agent = format!("User-Agent: {AGENT}\r\n");
     OwnRequest::new(Method::Get, target, authority, &agent, b"")

@@ -84,6 +84,7 @@ pub(crate) fn ask(cx: &Context<'_>, ticket: &mut Ticket, due: Instant) -> bool {
     let Some(scope) = SCOPE.get() else {
         return false;
     };
+    // A combinator with wakers of its own is not polled by the timer of the task.
     if !scope.task.is(Task::of(cx.waker())) {
         return false;
     }

@@ -73,6 +73,7 @@ impl End {
                 let kind = Kind::RequestBodyDestination.because(Cause::ActivityTimeout);
                 (kind, StatusCode::GATEWAY_TIMEOUT)
             }
+            // The kind and status of YARP; the cause names the client.
             (Self::Deadline, Stage::Client) => {
                 let kind = Kind::RequestTimedOut.because(Cause::ClientTooSlow);
                 (kind, StatusCode::GATEWAY_TIMEOUT)

@@ -77,6 +77,7 @@ impl Timer {
         let Some(mut sleep) = place.as_pin_mut() else {
             return Poll::Pending;
         };
+        // A later time needs no change now: the early ring is noticed below.
         if due < sleep.deadline() {
             sleep.as_mut().reset(due);
         }
@@ -103,6 +104,7 @@ impl IdleTimer {
         let sleep = self
             .0
             .get_or_insert_with(|| Box::pin(sleep_until(activity.deadline())));
+        // Progress moves the deadline often, so the timer is moved only when it rings.
         while sleep.as_mut().poll(cx).is_ready() {
             let deadline = activity.deadline();
             if deadline <= Instant::now() {

@@ -110,6 +110,7 @@ impl ProxyCollector {
 
 impl Collector for ProxyCollector {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        // One generation for the whole page, so that its parts agree.
         let generation = self.shared.load_full();
         let mut page = Page {
             encoder,
@@ -151,6 +152,7 @@ impl Page<'_, '_> {
 
         let rejected = metrics.rejected_reloads.get() + self.rejected_before;
         let reloads = "Configurations that came after the first.";
+        // The encoder adds `_total` to the name of a counter.
         let mut family = self.family("proxy_config_reload", reloads, MetricType::Counter)?;
         for (result, number) in [("success", metrics.reloads.get()), ("failure", rejected)] {
             count(&mut family, &[("result", result)], &number)?;
@@ -183,6 +185,7 @@ impl Page<'_, '_> {
             Some(&Unit::Seconds),
             MetricType::Histogram,
         )?;
+        // Requests without a route have an empty label.
         durations(&mut family, ("http_route", ""), &shared.metrics().unrouted)?;
         let routes = generation
             .snapshot()
@@ -268,6 +271,7 @@ impl Page<'_, '_> {
     fn fixed_responses(&mut self) -> fmt::Result {
         let generation = self.generation;
         let help = "1 for a route that answers its requests with a fixed response, by its status.";
+        // Tells a configured error response from a failure.
         let mut family = self.family("proxy_route_fixed_response", help, MetricType::Gauge)?;
         for route in generation.snapshot().routes() {
             let RouteTarget::Respond(fixed) = route.target() else {
@@ -380,6 +384,7 @@ impl Page<'_, '_> {
             None,
             |destination| destination.metrics().errors.total(),
         )?;
+        // The encoder adds `_bytes` to the name.
         self.destination_counters(
             "proxy_destination_sent",
             "Bytes of request bodies that were sent to the destination.",
@@ -568,6 +573,7 @@ fn count(
     value: &impl EncodeCounterValue,
 ) -> fmt::Result {
     let mut series = family.encode_family(labels)?;
+    // The types are those of an exemplar, of which there is none.
     series.encode_counter::<NoLabelSet, _, f64>(value, None)
 }
 

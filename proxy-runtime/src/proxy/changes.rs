@@ -46,6 +46,7 @@ impl ClusterChanges {
     /// Cancel-safe. It waits forever if nothing changes any more.
     pub async fn next(&mut self) -> Vec<ClusterChange> {
         loop {
+            // Before the load, so that a configuration published in between wakes the next call.
             self.generations.borrow_and_update();
             let now = Arc::clone(self.shared.load().snapshot());
             let changes = between(&self.seen, &now);
@@ -73,6 +74,7 @@ fn between(before: &Snapshot, now: &Snapshot) -> Vec<ClusterChange> {
         }
     }
     let gone = |id: &ClusterId| ClusterChange::Removed(id.clone());
+    // In the order of the configuration, which a map does not keep.
     let clusters = before.clusters().iter().map(|cluster| cluster.id());
     let removed = clusters.filter(|id| left.contains_key(id)).map(gone);
     removed.chain(changes).collect()

@@ -85,9 +85,10 @@ impl Proxy {
         self.shared.publish(snapshot)
     }
 
-    /// Declares the health of a destination, for programs that know more than the checks do. It
-    /// counts whichever checks are enabled, until it is declared anew, for as long as the destination
-    /// keeps its address. [`Health::Unknown`] withdraws it.
+    /// Declares the health of a destination, for programs that know more than the checks do. The
+    /// declaration counts besides the enabled checks, any of which may make the destination unhealthy,
+    /// until the next one, and as long as the destination keeps its address. [`Health::Unknown`]
+    /// withdraws it.
     ///
     /// Returns false if the current configuration has no such destination.
     pub fn set_health(

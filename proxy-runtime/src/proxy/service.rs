@@ -42,7 +42,7 @@ impl ProxyService {
         &self.parts.shared
     }
 
-    /// Sets the route of the next request, so that it is not looked up again.
+    /// The connections to destinations, which all clones share.
     pub(crate) fn pool(&self) -> &UpstreamPool {
         &self.parts.pool
     }

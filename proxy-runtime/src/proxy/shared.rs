@@ -336,6 +336,7 @@ fn unresolved_name(generation: &Generation, unresolved: &Unresolved) -> Option<P
         let destinations = cluster.destinations().iter();
         destinations.map(move |destination| (cluster, destination))
     });
+    // One destination stands for all that have the name.
     let (cluster, destination) =
         all.find(|(_, it)| it.address().host().eq_ignore_ascii_case(name))?;
     let clusters = pointer_to("/Clusters", cluster.id().as_str());
@@ -378,6 +379,7 @@ fn loop_detected(route: &RouteId, count: u64, age: Duration) -> Problem {
 
 /// Logs the problems in `found` that are not in `known`.
 fn warn_of(found: &Problems, known: &Problems) {
+    // A reload reports only new problems.
     let known: HashSet<_> = known.iter().collect();
     let mut new = found.iter().filter(|problem| !known.contains(problem));
     for problem in new.by_ref().take(WARNINGS) {

@@ -105,6 +105,7 @@ impl LayerAttempts {
             TunnelState::Open => seen.tunnel = TunnelState::Counted(recorder),
             TunnelState::Ended(error) => {
                 let error = *error;
+                // The end of the request looks in here as well.
                 drop(seen);
                 recorder.end(error);
             }

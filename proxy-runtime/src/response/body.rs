@@ -94,6 +94,7 @@ impl ProxyBody {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        // A body that has ended needs no box.
         if body.is_end_stream() {
             return Self::empty();
         }
@@ -174,6 +175,7 @@ impl Body for ProxyBody {
         match polled {
             Some(Ok(frame)) => {
                 this.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+                // A server does not poll a body again that says that it has ended.
                 if this.is_end_stream() {
                     this.end(None);
                 }
@@ -216,6 +218,7 @@ impl Body for ProxyBody {
 impl Drop for ProxyBody {
     fn drop(&mut self) {
         let error = match self.source {
+            // Dropped before the poll that would have returned the error.
             BodySource::Failed(kind) => Some(kind),
             BodySource::Exchange(ref body) if body.is_whole() => None,
             // A text is there as a whole. That of a response to HEAD is not read.
@@ -245,6 +248,7 @@ impl fmt::Debug for ProxyBody {
 /// Returns the kind of error for a failed body that a layer made.
 fn kind_of(error: &(dyn StdError + 'static)) -> ForwardErrorKind {
     let mut cause = Some(error);
+    // A layer may have wrapped the error.
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<BodyError>() {
             return error.kind();

@@ -97,6 +97,7 @@ impl Future for Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
+        // The future first: it refers to the slot, which the pool takes only without other owners.
         drop(self.future.take());
         if let Some(slot) = self.slot.take() {
             ResponseSlot::release(slot);
@@ -128,6 +129,7 @@ impl ExchangeBody {
             *part = slot.take_rest();
             if has_ended {
                 self.future = None;
+                // An exchange that recorded no end has not completed its response.
                 part.end
                     .get_or_insert(Err(ForwardErrorKind::ResponseBodyCanceled));
             }
@@ -175,6 +177,7 @@ impl Drop for ExchangeBody {
         {
             runtime.spawn(future);
         }
+        // Ended, failed, or without a runtime to continue on.
         drop(self.future.take());
         if let Some(slot) = self.slot.take() {
             ResponseSlot::release(slot);

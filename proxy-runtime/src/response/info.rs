@@ -31,7 +31,7 @@ pub struct ExchangeInfo {
     pub(crate) added: Option<Duration>,
     /// The time from the head of the request to the head of the destination's response.
     pub(crate) first_byte: Option<Duration>,
-    /// What the server is told of a client that takes nothing.
+    /// The server's limit for a client that does not read the response.
     pub(crate) read_timeout: Option<ClientReadLimit>,
 }
 

@@ -13,7 +13,7 @@ const MOST: usize = 256;
 type RecorderBox = Box<Option<ExchangeRecorder>>;
 
 thread_local! {
-    static SPARE: LocalPool<RecorderBox, MOST> = const { LocalPool::new() };
+    static POOL: LocalPool<RecorderBox, MOST> = const { LocalPool::new() };
 }
 
 /// The recorder of an open request. Its block comes from the pool of the thread that opens it, and goes to the pool
@@ -24,14 +24,14 @@ const OPEN: &str = "a recorder is there until it is dropped";
 
 impl OpenRecorder {
     pub(crate) fn new(recorder: ExchangeRecorder) -> Self {
-        let mut place = SPARE.acquire().unwrap_or_default();
+        let mut place = POOL.acquire().unwrap_or_default();
         *place = Some(recorder);
         Self(Some(place))
     }
 
     /// The response, or the tunnel, has ended.
     pub(crate) fn end(mut self, error: Option<ForwardErrorKind>) {
-        self.settle(error);
+        self.finish(error);
     }
 }
 
@@ -56,6 +56,6 @@ impl Drop for OpenRecorder {
         };
         // It may end together with another one, which comes by here itself.
         *place = None;
-        SPARE.keep(place);
+        POOL.keep(place);
     }
 }

@@ -227,6 +227,7 @@ impl ExchangeRecorder {
             first_byte: None,
             read_timeout: None,
         };
+        // The information of a request with layers is that of its last attempt.
         if let Layers::Attempt { of, .. } = &self.request_metrics.layers {
             of.note(info.clone());
         }
@@ -234,7 +235,8 @@ impl ExchangeRecorder {
     }
 
     /// The response, or the tunnel, has ended.
-    pub(crate) fn settle(&mut self, error: Option<ForwardErrorKind>) {
+    pub(crate) fn finish(&mut self, error: Option<ForwardErrorKind>) {
+        // Dropping calls this again.
         if self.count.has_ended() {
             return;
         }
@@ -271,6 +273,6 @@ impl ExchangeRecorder {
 
 impl Drop for ExchangeRecorder {
     fn drop(&mut self) {
-        self.settle(Some(self.count.cancelled()));
+        self.finish(Some(self.count.cancelled()));
     }
 }

@@ -16,7 +16,7 @@ use crate::response::ExchangeInfo;
 const MOST: usize = 128;
 
 thread_local! {
-    static SPARE: LocalPool<Arc<ResponseSlot>, MOST> = const { LocalPool::new() };
+    static POOL: LocalPool<Arc<ResponseSlot>, MOST> = const { LocalPool::new() };
 }
 
 /// The response of an exchange as far as its caller has not taken it: the head, at most one part of the body, and
@@ -48,14 +48,14 @@ struct SlotContent {
 impl ResponseSlot {
     /// Returns an empty slot.
     pub(super) fn acquire() -> Arc<Self> {
-        SPARE.acquire().unwrap_or_default()
+        POOL.acquire().unwrap_or_default()
     }
 
     /// Keeps the memory of a slot that has no other owner.
     pub(super) fn release(mut slot: Arc<Self>) {
         if let Some(own) = Arc::get_mut(&mut slot) {
             *own = Self::default();
-            SPARE.keep(slot);
+            POOL.keep(slot);
         }
     }
 
@@ -95,6 +95,7 @@ impl ResponseSlot {
 
     /// Records the end of the response, after the data in the slot.
     pub(crate) fn end(&self, end: Result<(), ForwardErrorKind>) {
+        // The first end counts; later ones follow from it.
         self.0.lock().end.get_or_insert(end);
     }
 
@@ -137,7 +138,7 @@ impl ResponseSlot {
     }
 }
 
-/// A part of a response's body, and what is known to follow it.
+/// A part of a response's body, with its trailers and end as far as they are known.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pub(super) data: Option<Bytes>,

@@ -51,6 +51,7 @@ pub(crate) fn accept_waiting<C>(
 /// True if the error concerns a single connection or call: accept(2) reports errors of a connection
 /// late. The next call may succeed.
 pub(crate) fn concerns_one_client(error: &io::Error) -> bool {
+    // Each of these ends with the connection of one client; the listener is not affected.
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionAborted

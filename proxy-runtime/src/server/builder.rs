@@ -156,6 +156,7 @@ impl ServerBuilder {
             share_port: self.share_ports,
         };
         let addresses: Vec<_> = self.listeners.iter().map(Listener::address).collect();
+        // Before any address is bound, so that a mistake leaves nothing behind.
         for (index, address) in addresses.iter().enumerate() {
             let mut earlier = addresses[..index].iter();
             let overlaps = |other: &&SocketAddr| listener::overlap(*address, **other, &addresses);

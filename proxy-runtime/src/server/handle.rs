@@ -84,6 +84,7 @@ impl ServerHandle {
         let connections = self.metrics.counts().active_connections;
         tracing::info!(target: targets::SERVER, connections, "draining");
         let mut sum = DrainReport::default();
+        // The workers drain at the same time, so waiting for one after the other costs nothing.
         for worker in &mut self.workers {
             // A worker that panicked has no report; its connections ended with its runtime.
             let report = (&mut worker.report).await.unwrap_or_default();

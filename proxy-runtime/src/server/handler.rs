@@ -107,6 +107,7 @@ where
     }
 
     fn call(&self, request: Request<RequestBody>, _: Option<RouteIndex>) -> Self::Call {
+        // Each call has a service of its own, which may have to wait until it is ready.
         OneCall::Waiting {
             service: self.0.clone(),
             request: Some(request),

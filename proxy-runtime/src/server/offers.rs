@@ -20,6 +20,7 @@ impl Source {
             IpAddr::V4(address) => u64::from(u32::from(address)),
             IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
         };
+        // Only an unknown address is 0.
         Self(NonZero::new(number).unwrap_or(NonZero::<u64>::MAX))
     }
 

@@ -33,9 +33,9 @@ const LONGEST_REST: usize = 4096;
 /// The [PROXY protocol](https://www.haproxy.org/download/2.8/doc/proxy-protocol.txt) at a listener: each connection
 /// begins with a header of version 1 or 2 that names the client.
 ///
-/// A connection from elsewhere than the senders is closed, and so is one without a valid header in time: anybody could
-/// claim to be any client. A header that names nobody (`LOCAL`, `UNKNOWN`), as of a health check, leaves the sender
-/// as the client.
+/// A connection from elsewhere than the senders is closed, and so is one without a valid header in time: otherwise any
+/// program could claim to be any client. A header without a client (`LOCAL`, `UNKNOWN`), as of a health check, leaves
+/// the sender as the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyProtocol {
     senders: Arc<[Network]>,

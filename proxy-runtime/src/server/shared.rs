@@ -36,7 +36,7 @@ pub(crate) struct WorkerShared {
     /// True once remaining sockets are reset instead of closed.
     cutting: AtomicBool,
     /// The time of the last log line about a full worker.
-    told: Mutex<Option<Instant>>,
+    logged: Mutex<Option<Instant>>,
     /// Connection counts per client address, if they are limited.
     addresses: Option<Arc<Addresses>>,
     /// The memory that clients make this worker hold.
@@ -59,7 +59,7 @@ impl WorkerShared {
             mode: ModeCell::new(),
             freed: Notify::new(),
             cutting: AtomicBool::new(false),
-            told: Mutex::new(None),
+            logged: Mutex::new(None),
             addresses: None,
             memory: Memory::new(u64::MAX),
         }
@@ -135,6 +135,7 @@ impl WorkerShared {
     /// Marks the connection of `watch` as evictable if connections are scarce. Returns true if they
     /// are.
     pub(crate) fn offer(&self, watch: &ModeWatch, remote: Option<SocketAddr>) -> bool {
+        // An offer takes a lock, so none is made before half of the share is in use.
         let is_crowded = self.active() * 2 >= self.share;
         if is_crowded {
             watch.offer(Source::of(remote));
@@ -152,7 +153,7 @@ impl WorkerShared {
         let active = self.metrics.active.fetch_add(1, Relaxed) + 1;
         if active >= self.share && self.mode.change(Mode::Serving, Mode::Full) {
             WorkerMetrics::add(&self.metrics.limit_reached);
-            self.tell_full(active);
+            self.log_full(active);
         }
         ConnectionPermit {
             worker: self.clone(),
@@ -161,11 +162,11 @@ impl WorkerShared {
     }
 
     /// Logs at most once a minute: clients decide how often it happens.
-    fn tell_full(&self, connections: u64) {
+    fn log_full(&self, connections: u64) {
         const PAUSE: Duration = Duration::from_secs(60);
-        let mut told = self.told.lock();
-        if told.is_none_or(|told| told.elapsed() >= PAUSE) {
-            *told = Some(Instant::now());
+        let mut logged = self.logged.lock();
+        if logged.is_none_or(|logged| logged.elapsed() >= PAUSE) {
+            *logged = Some(Instant::now());
             tracing::warn!(
                 target: targets::SERVER,
                 connections,
@@ -262,8 +263,8 @@ pub(crate) struct ConnectionPermit {
 }
 
 impl ConnectionPermit {
-    /// Counts the connection as one of its client, who was not known when it was accepted. False: the
-    /// client's address is at the maximum.
+    /// Counts the connection for its client, which was not known at the accept. Returns false if the client's
+    /// address is at the maximum.
     pub(crate) fn count_client(&mut self, remote: SocketAddr) -> bool {
         let source = self.worker.source_of(remote);
         if let Ok(source) = source {

@@ -120,6 +120,7 @@ where
     H: Handler,
 {
     let service = Rc::new(Served::new(handler));
+    // An idle worker would keep a replaced configuration alive.
     if service.handler.engine().is_some() {
         let service = Rc::clone(&service);
         tokio::task::spawn_local(async move {
@@ -177,6 +178,7 @@ async fn unless_cut(drained: impl Future<Output = ()>, commands: &mut watch::Rec
             Command::Serve => return,
         };
         tokio::select! {
+            // A worker that has drained reports that, even at the deadline.
             biased;
             () = &mut drained => return,
             changed = commands.changed() => {
@@ -235,6 +237,7 @@ where
         loop {
             let accepted = shared.accept(|| listener.accept());
             let result = tokio::select! {
+                // A stop is noticed even while clients keep coming.
                 biased;
                 _ = &mut stop => break,
                 result = accepted => result,
@@ -247,6 +250,7 @@ where
                 Err(error) => self.failed(&error).await,
             }
         }
+        // Clients that wait in the queue of the listener would be reset with it.
         self.take_the_rest(listener);
     }
 

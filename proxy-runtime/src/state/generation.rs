@@ -96,6 +96,7 @@ impl Generation {
         let mut routes = Vec::with_capacity(snapshot.routes().len());
         let mut plans = HeadPlans::default();
         for route in snapshot.routes() {
+            // The source returns them in the order of the routes.
             let policies = policies.next().flatten();
             let before = carried.route(route.id());
             let extensions = before.and_then(RouteState::extensions);
@@ -267,6 +268,7 @@ fn rules(
             passive,
         }),
         (balancer, affinity, passive, availability) => {
+            // All problems, so that one attempt shows them.
             let checks = (passive.err(), availability.err());
             let problems = [balancer.err(), affinity.err(), checks.0, checks.1];
             Err(problems.into_iter().flatten().collect())
@@ -287,6 +289,7 @@ fn cluster_state(
         (Some(old), Some(new)) => old.is_same(new),
         _ => false,
     };
+    // Connections are pooled by this key, so other settings open other connections.
     let client = match before {
         Some((old, state)) if same_client(old, cluster) && has_same(state) => state.client(),
         _ => ClientKey::next(),

@@ -210,6 +210,7 @@ fn keepers(
     route: &Route,
     clusters: &[ClusterState],
 ) -> Box<[(ClusterIndex, Arc<ClusterAffinity>)]> {
+    // Other routes have one cluster, or choose it by a key of their own.
     let RouteTarget::Weighted(targets) = route.target() else {
         return Box::default();
     };

@@ -28,6 +28,7 @@ pub(crate) async fn chart(shared: &Shared) {
     for (route, state) in routes.zip(generation.routes()) {
         let metrics = state.metrics();
         let requests = metrics.requests();
+        // An idle route needs no look at its series.
         let totals = match requests {
             0 => Totals::default(),
             _ => of_route(route, metrics),
@@ -127,6 +128,7 @@ impl LastMinute {
 
     /// `None` without a request in the last hour.
     pub(crate) fn of(chart: &Chart) -> Option<Self> {
+        // One minute.
         const STEPS: usize = 6;
         let Point {
             requests,
@@ -171,6 +173,7 @@ fn of_cluster(metrics: &ClusterMetrics) -> Totals {
     let mut totals = Totals::default();
     add_series(&metrics.requests, None, &mut totals);
     for (kind, count) in metrics.errors.iter() {
+        // A client that disconnects says nothing about the cluster.
         if kind.side() == Side::Client {
             continue;
         }
@@ -179,6 +182,7 @@ fn of_cluster(metrics: &ClusterMetrics) -> Totals {
             totals.requests += count;
         }
     }
+    // A response with an error status whose body fails as well was counted twice.
     totals.failures = totals.failures.min(totals.requests);
     totals
 }

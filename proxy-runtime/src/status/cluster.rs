@@ -136,6 +136,7 @@ impl ClusterStatus {
         let mut destinations = Vec::with_capacity(cluster.destinations().len());
         let each = cluster.destinations().iter().zip(state.destinations());
         for ((destination, live), why) in each.zip(&assessment.verdicts) {
+            // Read once, for the destination and for the sum.
             let counts = last_minute(live);
             if let Some(counts) = &counts {
                 latency.merge(counts);

@@ -113,6 +113,7 @@ fn recent_requests<'a>(
     }
     match answers {
         0 => failed,
+        // Failures before the pick of a destination are no requests of one.
         _ => begun.max(failed),
     }
 }

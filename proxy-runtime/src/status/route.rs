@@ -147,6 +147,7 @@ fn shares(generation: &Generation, route: &Route) -> Vec<RouteShare> {
             keys: None,
         }],
         RouteTarget::Weighted(targets) => {
+            // The sum of the weights may exceed 32 bits.
             let total: u64 = targets.iter().map(|t| u64::from(t.weight())).sum();
             targets
                 .iter()

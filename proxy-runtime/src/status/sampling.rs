@@ -57,6 +57,7 @@ pub(crate) async fn sample(generation: &Generation) {
             destination.traffic().sample(metrics.requests(), latency);
             if is_busy(destination.traffic()) {
                 metrics.split();
+                // The cluster is at least as busy as its destination.
                 cluster.live().metrics().requests.split();
             }
             pause(&mut sampled).await;

@@ -22,6 +22,7 @@ pub(crate) fn sounds_secret(name: &str) -> bool {
         "apikey",
         "accesskey",
     ];
+    // As a part of a word `key` is harmless, as in `keyboard`.
     let is_key = name == "key" || name.ends_with("-key") || name.ends_with("_key");
     is_key || name == "sig" || sounds.iter().any(|word| name.contains(word))
 }

@@ -30,6 +30,7 @@ pub(crate) fn shown_url(text: &str) -> String {
 
 fn without_user(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
+    // User information stands before the path only.
     let authority = &rest[..rest.find(['/', '#']).unwrap_or(rest.len())];
     // The last `@`: a password may contain one that is not encoded.
     let (_, host) = authority.rsplit_once('@')?;

@@ -32,6 +32,7 @@ impl Http2Ends {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // An empty DATA frame is no end.
         while self.unread.is_empty() {
             match ready!(self.receive.poll_data(cx)) {
                 None => return Poll::Ready(Ok(())),
@@ -56,6 +57,7 @@ impl Http2Ends {
     /// Sends the first of these bytes, for which there is room.
     pub(crate) fn send(&mut self, bytes: &[u8], room: usize) -> io::Result<usize> {
         let count = room.min(bytes.len());
+        // `h2` keeps the data until its frame is written.
         let data = Bytes::copy_from_slice(&bytes[..count]);
         let sent = self.send.send_data(data, false);
         sent.map(|()| count).map_err(io_error)
@@ -63,6 +65,7 @@ impl Http2Ends {
 
     /// Tells the other side that nothing more comes.
     pub(crate) fn end(&mut self) -> io::Result<()> {
+        // A stream cannot be ended twice.
         if std::mem::replace(&mut self.has_ended, true) {
             return Ok(());
         }

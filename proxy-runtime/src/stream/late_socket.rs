@@ -137,6 +137,7 @@ impl LateSocket {
 #[inline]
 fn unless_blocked(result: rustix::io::Result<usize>) -> Option<io::Result<usize>> {
     match result {
+        // After an interrupt the usual way tries again.
         Err(Errno::WOULDBLOCK | Errno::INTR) => None,
         result => Some(result.map_err(io::Error::from)),
     }

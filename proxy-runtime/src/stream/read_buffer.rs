@@ -176,6 +176,7 @@ impl ReadBuffer {
             && self.bytes.capacity() > SMALL
             && recycled::is_tight()
         {
+            // Memory has become tight since the buffer grew.
             recycled::release(std::mem::replace(&mut self.bytes, recycled::take(SMALL)));
             self.start = 0;
         } else if self.bytes.len() == self.bytes.capacity() {

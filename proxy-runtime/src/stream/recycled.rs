@@ -91,6 +91,7 @@ pub(crate) fn acquire(buffer: &mut Vec<u8>) {
 pub(crate) fn release(mut buffer: Vec<u8>) {
     buffer.clear();
     match buffer.capacity() {
+        // Buffers for heads may have grown, and are kept nevertheless.
         HEAD..LONG_HEAD => HEADS.keep(buffer),
         LONG_HEAD..SMALL => LONG_HEADS.keep(buffer),
         SMALL => SMALL_BUFFERS.keep(buffer),
@@ -142,6 +143,7 @@ pub(super) fn copy(bytes: &[u8]) -> Bytes {
         copies.current.extend_from_slice(bytes);
         copies.current.split().freeze()
     });
+    // At the end of a thread its blocks are gone.
     copied.unwrap_or_else(|_| Bytes::copy_from_slice(bytes))
 }
 

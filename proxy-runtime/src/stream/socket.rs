@@ -20,6 +20,7 @@ use super::ByteStream;
 impl ByteStream for TcpStream {
     #[inline]
     fn may_be_readable(&self) -> bool {
+        // The runtime's record of the readiness, without a system call.
         self.try_io(Interest::READABLE, || Ok(())).is_ok()
     }
 
@@ -79,6 +80,7 @@ fn attempt(
         done = io();
         match done {
             Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::WouldBlock.into()),
+            // 0 is the end of the stream, which stays readable.
             Ok(moved) if 0 < moved && moved < most => Err(io::ErrorKind::WouldBlock.into()),
             _ => Ok(()),
         }

@@ -42,6 +42,7 @@ pub(crate) fn poll_write_all<T: ByteStream, const PARTS: usize>(
             }
         }
         match ready!(io.poll_send(cx, &slices[..count]))? {
+            // As `write_all` of the standard library does.
             0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
             taken => *written += taken,
         }

@@ -5,9 +5,12 @@
 //! kind [`Client`](SpanKind::Client) for each destination that was tried. Callers and destinations take part by the
 //! fields `traceparent` and `tracestate` of W3C Trace Context. Without a tracer both are forwarded as they came.
 //!
+//! A poll of a source of configuration is a trace of one span, if the program calls [`trace_cycles`].
+//!
 //! Names and attributes follow OpenTelemetry's conventions for HTTP; those of the proxy begin with `proxy.`. Queries
 //! are left out, since secrets are common in them.
 
+mod discovery;
 mod parent;
 mod request;
 #[cfg(test)]
@@ -15,6 +18,7 @@ mod tests;
 
 use std::time::SystemTime;
 
+pub use self::discovery::trace_cycles;
 pub(crate) use self::request::{RequestTrace, TraceLink, probed};
 
 /// The decisions of a program about the tracing of requests, and the receiver of their spans.
@@ -75,6 +79,8 @@ pub enum SpanKind {
     Server,
     /// A request to a destination.
     Client,
+    /// Work of the proxy itself.
+    Internal,
 }
 
 /// The value of an attribute.

@@ -37,10 +37,12 @@ impl TraceParent {
 
     /// Parses `00-<32 digits>-<16 digits>-<2 digits>`. A later version may continue after another `-`.
     pub(super) fn parse(value: &[u8]) -> Option<Self> {
+        // 2 + 1 + 32 + 1 + 16 + 1 + 2 bytes.
         let (fields, rest) = value.split_at_checked(55)?;
         let dashes = [2, 35, 52].iter().all(|&at| fields[at] == b'-');
         let [version] = hex(&fields[..2])?;
         let is_continued = version != 0 && rest.first() == Some(&b'-');
+        // Version ff is invalid, and version 00 ends here.
         if !dashes || version == 0xff || !(rest.is_empty() || is_continued) {
             return None;
         }
@@ -50,6 +52,7 @@ impl TraceParent {
             span_id: hex(&fields[36..52])?,
             flags,
         };
+        // Ids of zeros are invalid.
         (parent.trace_id != [0; 16] && parent.span_id != [0; 8]).then_some(parent)
     }
 
@@ -80,6 +83,7 @@ pub(super) fn state_of(head: &impl RequestHead) -> String {
         match str::from_utf8(value) {
             Ok(text) if state.len() + text.len() < LONGEST_STATE => {
                 if !state.is_empty() {
+                    // RFC 9110 section 5.3.
                     state.push(',');
                 }
                 state.push_str(text.trim());

@@ -85,6 +85,7 @@ impl RequestTrace {
         };
         let is_recorded = match tracer.decide(trace_id, parent.map(TraceParent::is_sampled)) {
             Decision::Record => true,
+            // A decision of the caller is forwarded unchanged.
             Decision::Drop if parent.is_none() => false,
             Decision::Drop | Decision::Ignore => return None,
         };
@@ -169,6 +170,7 @@ impl RequestTrace {
             return;
         }
         let (before, now) = (digits(self.written), digits(self.current()));
+        // Sixteen random digits occur once in a head.
         let place = head
             .windows(before.len())
             .position(|text| text == before.as_bytes());
@@ -188,6 +190,7 @@ impl RequestTrace {
         }
         let mut span = OpenSpan::of_destination(id, self.method.to_owned(), destination);
         span.set("http.request.method", self.method);
+        // By OpenTelemetry's conventions only from the second attempt on.
         if self.attempts > 0 {
             span.set("http.request.resend_count", self.attempts);
         }
@@ -214,6 +217,7 @@ impl RequestTrace {
     #[cold]
     pub(crate) fn answered(&mut self, status: StatusCode) {
         if let Some(attempt) = &mut self.attempt {
+            // By OpenTelemetry's conventions 4xx are errors for a client, and none for a server.
             attempt.answered(status, 400);
         }
         self.told(status);
@@ -328,6 +332,7 @@ impl OpenSpan {
             span.set("network.protocol.version", labels.protocol());
         }
         if let Some(client) = client {
+            // A client over IPv4 has a mapped address on a socket for IPv6.
             span.set("client.address", client.ip().to_canonical().to_string());
             span.set("client.port", i64::from(client.port()));
         }
@@ -360,6 +365,7 @@ impl OpenSpan {
         self.is_error = status >= errors;
         match self.is_error {
             true => self.set("error.type", status.to_string()),
+            // An earlier status may have been an error.
             false => self.attributes.retain(|(name, _)| *name != "error.type"),
         }
     }
@@ -367,6 +373,7 @@ impl OpenSpan {
     fn failed(&mut self, kind: ForwardErrorKind) {
         self.set("error.type", kind.as_str());
         self.set("proxy.cause", kind.cause().as_str());
+        // A client that disconnects is no error of the proxy.
         self.is_error = kind.side() != Side::Client;
     }
 }
@@ -397,6 +404,7 @@ pub(crate) fn probed(
         flags: RECORDED,
         state: String::new(),
         drops_state: false,
+        // The span is made when the check has ended.
         clocks: (SystemTime::now() - elapsed, span.begin),
     };
     let end = span.begin + elapsed;
@@ -414,7 +422,7 @@ fn short(text: &str) -> &str {
 }
 
 /// A random id, which is not zero.
-fn random<const N: usize>() -> [u8; N] {
+pub(super) fn random<const N: usize>() -> [u8; N] {
     let mut id = [0; N];
     while id == [0; N] {
         fastrand::fill(&mut id);

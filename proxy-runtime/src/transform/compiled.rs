@@ -118,6 +118,7 @@ impl CompiledTransforms {
                 .iter()
                 .filter_map(written_name)
                 .collect(),
+            // A computed value may be missing, and then leaves the client's line as it is.
             request_removed: removed_by(&request).filter(|_| computed.is_empty()),
             request: request.into(),
             computed: computed.into(),
@@ -187,6 +188,7 @@ impl CompiledTransforms {
         connection: ConnectionInfo,
     ) -> ComputedValues {
         let origin = Origin::new(head, connection);
+        // Captured only here, for the few routes that need values of the path.
         let captured = route.matcher().path().capture(head.path());
         let captured: RouteValues = captured.unwrap_or_default();
         let computed = self.computed.iter().map(|computed| match computed {
@@ -228,6 +230,7 @@ impl CompiledTransforms {
             true => self.imitations(names),
             false => Vec::new(),
         };
+        // A filter may have written such a name, too.
         if let Some(edits) = edits {
             let written = edits.written().map(|(name, _)| name.as_bytes());
             imitations.extend(self.imitations(written));
@@ -241,6 +244,7 @@ impl CompiledTransforms {
         }
         let edited = edits.into_iter().flat_map(HeaderMutations::operations);
         let imitated = imitations.iter().map(FieldOperation::Remove);
+        // Changes of filters come first, so that the route has the last word.
         let before = request.cookie.into_iter().chain(edited).chain(imitated);
         with_slice(before.chain(route), write);
     }
@@ -291,10 +295,12 @@ fn request_operation(
         computed.len() - 1
     };
     Some(match transform {
+        // The rule for the host alone writes `Host`.
         RequestTransform::Header { name, value, .. } if name == HOST => {
             *host = HostHeaderRule::Fixed(value.clone());
             return None;
         }
+        // No request goes without a `Host`: the destination's takes the place of a removed one.
         RequestTransform::Remove(name) | RequestTransform::ClientCert(name) if name == HOST => {
             *host = HostHeaderRule::Restored;
             return None;
@@ -363,6 +369,7 @@ fn is_imitation(name: &[u8], of: &HeaderName) -> bool {
         byte => byte.to_ascii_lowercase(),
     };
     let (name, of) = (name.iter(), of.as_str().as_bytes().iter());
+    // The name itself imitates nothing.
     name.len() == of.len()
         && name
             .clone()

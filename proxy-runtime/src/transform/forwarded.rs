@@ -52,6 +52,7 @@ impl<'a> Origin<'a> {
         if told.host()
             && let Some(host) = self.host()
         {
+            // Quoted, since a port has a colon (RFC 7239 section 4).
             parts.push(format!("host=\"{host}\""));
         }
         if let Some(format) = told.r#for() {

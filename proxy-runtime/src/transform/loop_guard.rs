@@ -24,12 +24,12 @@ pub(crate) struct LoopGuard {
 }
 
 impl LoopGuard {
-    /// A guard with a member that no other has.
+    /// Creates a guard with a unique member of `CDN-Loop`.
     pub(crate) fn new() -> Self {
         Self::with_number(fastrand::u64(..))
     }
 
-    /// A guard for explanations without a running proxy, with a number that stands for any.
+    /// Creates a guard for explanations without a running proxy. Its number is a placeholder.
     pub(crate) fn unnumbered() -> Self {
         Self::with_number(0)
     }

@@ -116,6 +116,7 @@ impl RequestOperation {
             Self::Write(name, value, action) => written(name, known(value), *action),
             Self::Tell(name, told, action) => match (part(*told), action) {
                 (Some(value), action) => written(name, value, *action),
+                // The client's own line cannot be trusted.
                 (None, SetOrAppend::Set) => FieldOperation::Remove(name),
                 (None, SetOrAppend::Append) => FieldOperation::Nothing,
             },
@@ -164,6 +165,7 @@ impl ResponseOperation {
         expect(dead_code, reason = "for the server, which has heads as bytes")
     )]
     pub(crate) fn removal(&self, status: StatusCode) -> Option<FieldOperation<'_>> {
+        // Setting a field removes its other values.
         let removes = matches!(&self.value, None | Some((_, SetOrAppend::Set)));
         (removes && self.condition.holds(status)).then_some(FieldOperation::Remove(&self.name))
     }

@@ -75,6 +75,7 @@ pub(crate) fn elsewhere<'a, H: RequestHead>(
 pub(crate) fn sent_method<'a>(route: &'a Route, asked: &str) -> Option<&'a Method> {
     let mut sent: Option<&Method> = None;
     for change in route.transforms().target() {
+        // A later change sees the method of an earlier one.
         if let TargetTransform::Method { from, to } = change
             && sent
                 .map_or(asked, Method::as_str)

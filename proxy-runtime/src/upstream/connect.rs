@@ -58,8 +58,8 @@ impl Connector {
         self.resolver.names()
     }
 
-    /// Opens a connection to a destination of `cluster` for one of `protocols`, announced for a client if the cluster wants
-    /// that. Has no timeout.
+    /// Opens a connection to a destination of `cluster` for one of `protocols`, announced for a client if the cluster
+    /// wants that. Has no timeout.
     ///
     /// Cancel-safe: if dropped, it closes the connection.
     pub(super) async fn open(
@@ -106,6 +106,7 @@ impl Connector {
             .await
             .map_err(failed)?;
         let peer = stream.peer_addr().map_err(failed)?;
+        // The header comes before everything else on the connection, TLS included.
         if upstream.sends_proxy_protocol() {
             let header = proxy_header::header(announced);
             stream.write_all(&header).await.map_err(failed)?;
@@ -113,6 +114,7 @@ impl Connector {
         Ok(Opened {
             transport: UpstreamTransport::Tcp(stream),
             peer,
+            // Without TLS nothing is negotiated: HTTP/2 takes prior knowledge (RFC 9113 section 3.3).
             http2: protocols == Protocols::Http2,
             absolute: None,
             took: took(address.host(), begun, resolved),
@@ -143,6 +145,7 @@ impl Connector {
         let mut stream = stream.map_err(unconnected)?;
         let peer = stream.peer_addr().map_err(unconnected)?;
         let http2 = protocols == Protocols::Http2;
+        // A request in absolute form has to be HTTP/1.1, and the forward proxy reads it.
         let is_tunnel = address.scheme() == Scheme::Https || http2;
         if is_tunnel {
             let connected = web_proxy::connect(&mut stream, proxy, address).await;
@@ -203,6 +206,7 @@ impl Connector {
 fn took(host: &str, begun: Instant, resolved: Instant) -> Took {
     let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
     Took {
+        // A literal address needs no lookup, so it has no time for one.
         name: (!is_address).then(|| resolved - begun),
         tcp: resolved.elapsed(),
         tls: None,

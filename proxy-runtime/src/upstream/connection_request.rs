@@ -16,7 +16,7 @@ pub(crate) struct ConnectionRequest<'a> {
     /// The key of these settings.
     pub(crate) client: ClientKey,
     pub(crate) protocols: Protocols,
-    /// The client that the destination is told of, if its cluster wants that.
+    /// The client to announce to the destination, if its cluster wants that.
     pub(crate) announced: Option<AnnouncedClient>,
     /// True if the connection must be a new one.
     pub(crate) fresh: bool,

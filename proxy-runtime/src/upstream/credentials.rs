@@ -67,6 +67,7 @@ impl CredentialsTable {
         // Read without the lock, so that connections of other clusters do not wait for a disk.
         let read = Arc::new(Credentials::read(files, provider));
         let mut table = self.0.lock();
+        // Clusters that are gone have left entries without an owner.
         table.retain(|_, credentials| credentials.strong_count() > 0);
         // Another thread may have been faster.
         if let Some(known) = table.get(files).and_then(Weak::upgrade) {
@@ -137,6 +138,7 @@ impl Credentials {
     /// Reads the files again if they have changed. Blocks while reading.
     pub(super) fn refresh(&self, provider: &Arc<CryptoProvider>) {
         let contents = contents(&self.files);
+        // By content, since a replaced file may have an older time.
         if self.state.lock().contents == contents {
             return;
         }

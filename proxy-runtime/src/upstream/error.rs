@@ -50,6 +50,7 @@ impl ConnectError {
     /// Returns true if the destination caused the error, not the proxy's own settings or load.
     pub(super) fn is_of_destination(&self) -> bool {
         match self {
+            // A lack of ports or descriptors is this machine's, and no reason to avoid the destination.
             Self::Open(error) => !is_of_machine(error),
             Self::Resolve(_) | Self::TimedOut => true,
             Self::WebProxy { error, .. } => error.is_of_destination(),
@@ -80,6 +81,7 @@ impl ExchangeError {
     pub(crate) fn is_malformed_response(&self) -> bool {
         match *self {
             #[cfg(feature = "http2")]
+            // `h2` has found the fault itself, so the destination broke the protocol.
             Self::Http2(ref error) => error.is_library(),
             #[cfg(feature = "http2")]
             Self::NotAllowed => false,

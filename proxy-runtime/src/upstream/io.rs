@@ -22,8 +22,8 @@ use crate::observe::GaugeGuard;
 use crate::stream::ByteStream;
 
 pin_project! {
-    /// The socket of a connection. It counts as an open connection of its destination for as long as it lives, whoever
-    /// holds it: the pool, a request, or the two ends of a tunnel.
+    /// The socket of a connection. It counts as an open connection of its destination for as long as it lives: in the
+    /// pool, with a request, or with the two ends of a tunnel.
     #[derive(Debug)]
     pub(crate) struct UpstreamIo {
         #[pin]
@@ -91,10 +91,12 @@ impl UpstreamIo {
 
     /// Returns true if the destination has closed the connection or sent unexpected bytes. Costs a system call.
     pub(super) fn has_ended(&self) -> bool {
+        // A stream has none; its connection notices the end.
         let Some(stream) = self.transport.socket() else {
             return false;
         };
         let peeked = SockRef::from(stream).peek(&mut [MaybeUninit::uninit()]);
+        // Only an open socket without bytes would block. Bytes, an end and an error all forbid reuse.
         !matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
@@ -155,6 +157,7 @@ impl ByteStream for UpstreamIo {
     fn may_be_readable(&self) -> bool {
         match &self.transport {
             UpstreamTransport::Tcp(stream) => stream.may_be_readable(),
+            // TLS and HTTP/2 may hold bytes that the socket does not show.
             #[cfg(any(feature = "tls", feature = "http2", test))]
             _ => true,
         }

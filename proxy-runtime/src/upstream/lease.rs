@@ -76,6 +76,7 @@ impl Lease {
 
     #[cfg(feature = "http2")]
     pub(super) fn http2(connection: &Arc<Http2Connection>) -> Self {
+        // The last request that leaves makes the connection idle.
         connection.enter();
         Self {
             held: LeasedConnection::Http2 {
@@ -152,6 +153,7 @@ impl Lease {
     pub(crate) fn prepare(&mut self, head: &mut Vec<u8>) -> Result<(), Invalid> {
         match &mut self.held {
             LeasedConnection::Http1(Some(connection)) => {
+                // A forward proxy needs the absolute form (RFC 9112 section 3.2.2).
                 if let Some(absolute) = &connection.absolute {
                     absolute.add_to(head);
                 }
@@ -182,6 +184,7 @@ impl Lease {
     #[inline]
     pub(crate) fn release(mut self, now: Instant) {
         if let Some(connection) = self.take()
+            // Without its pool, as after the removal of a destination, the connection closes.
             && let Some(pool) = connection.io.pool().and_then(Weak::upgrade)
         {
             pool.put(connection, now);

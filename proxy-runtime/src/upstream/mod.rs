@@ -178,11 +178,13 @@ impl UpstreamPool {
     ) -> Result<Lease, ConnectError> {
         let pool = self.of(&wanted);
         let now = Instant::now();
+        // Most requests find a connection here, and need no timer.
         if !wanted.fresh
             && let Some(lease) = pool.ready(&wanted, now)
         {
             return Ok(lease);
         }
+        // A fresh connection is one that is opened from now on.
         let since = wanted.fresh.then_some(now);
         let is_queued = AtomicBool::new(false);
         let acquired = pool.acquire(&self.shared.connector, &wanted, since, &is_queued);
@@ -196,12 +198,14 @@ impl UpstreamPool {
         due: Option<Instant>,
         is_queued: &AtomicBool,
     ) -> Result<Lease, ConnectError> {
+        // A timeout may be too long for the clock.
         let latest = Instant::now().checked_add(self.shared.options.connect_timeout);
         let Some(latest) = latest.into_iter().chain(due).min() else {
             return connection.await;
         };
         match timeout_at(latest, connection).await {
             Ok(connected) => connected,
+            // The limit of connections was the cause, and not the destination.
             Err(_) if is_queued.load(Relaxed) => Err(ConnectError::Queued),
             Err(_) => Err(ConnectError::TimedOut),
         }

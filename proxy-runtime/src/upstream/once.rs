@@ -56,6 +56,7 @@ impl OwnRequest {
         text.extend_from_slice(authority.as_bytes());
         text.extend_from_slice(b"\r\n");
         text.extend_from_slice(lines.as_bytes());
+        // RFC 9110 section 8.6: a request without content needs no length.
         if !body.is_empty() {
             text.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
         }
@@ -126,6 +127,7 @@ impl Upstreams {
         while let Some(frame) = poll_fn(|cx| body.poll_frame(&mut connection, cx)).await {
             match frame?.into_data() {
                 Ok(data) => {
+                    // The rest is read but not kept, since trailers follow it.
                     let room = most.saturating_sub(content.len());
                     content.extend_from_slice(&data[..data.len().min(room)]);
                 }

@@ -115,6 +115,7 @@ impl Opening<'_> {
         patience: Duration,
     ) -> oneshot::Receiver<Result<Lease, ConnectError>> {
         let (first, opened) = oneshot::channel();
+        // The task outlives the request, so it borrows nothing of it.
         let connector = Arc::clone(self.connector);
         let destination = Arc::clone(self.destination);
         let upstream = self.upstream.clone();
@@ -142,8 +143,10 @@ impl Opening<'_> {
                 // Otherwise each waiting request would make the same failing attempt in turn.
                 let _ = attempt.result.send(Some(error.clone()));
             }
+            // Ends the wait of the other requests, which find the connection now.
             drop(attempt);
             if let Err(Ok(lease)) = first.send(opened) {
+                // The first request has gone, so the connection serves others.
                 lease.release(Instant::now());
             }
         });
@@ -162,6 +165,7 @@ impl Opening<'_> {
                 self.announced,
             )
             .await?;
+        // The phases end before HTTP begins.
         opened.took.record(self.destination.connect_times());
         let (peer, is_http2, absolute) = (opened.peer, opened.http2, opened.absolute);
         let open = self.destination.connection_opened();

@@ -102,6 +102,7 @@ impl Pool {
     #[inline]
     pub(super) fn ready(&self, wanted: &ConnectionRequest<'_>, now: Instant) -> Option<Lease> {
         let state = self.lock();
+        // Nothing would close idle connections without a sweeper. `of` starts one.
         state.sweeper.as_ref()?;
         let pool = state.destinations.get(&wanted.destination.key())?;
         if pool.client != wanted.client {

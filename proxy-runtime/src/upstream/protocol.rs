@@ -43,6 +43,7 @@ pub(crate) fn for_request(scheme: Scheme, upstream: &Upstream) -> Result<Protoco
     use HttpVersion::{Http2, Http3, Http10, Http11};
     use VersionPolicy::{RequestVersionExact, RequestVersionOrHigher, RequestVersionOrLower};
 
+    // A connection is announced for one client, so requests of several must not share it.
     if upstream.sends_proxy_protocol() {
         return Ok(Protocols::Http1);
     }

@@ -29,6 +29,7 @@ impl AnnouncedClient {
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
         let local = self.local.map(canonical);
+        // The header has no form for one address alone: an unspecified one stands for it.
         let local = local.unwrap_or_else(|| SocketAddr::new(unknown, 0));
         Some(match remote.is_ipv4() == local.is_ipv4() {
             true => (remote, local),
@@ -46,6 +47,7 @@ pub(super) fn header(client: Option<AnnouncedClient>) -> Vec<u8> {
         }
         None => ProxyHeader::with_local(),
     };
+    // A head of 16 bytes, and 36 for two IPv6 addresses with their ports.
     let mut bytes = Vec::with_capacity(52);
     header
         .encode_v2(&mut bytes)

@@ -36,6 +36,7 @@ pub(super) async fn connect(
     let mut failure = None;
     loop {
         tokio::select! {
+            // A connection that is ready wins over a further attempt.
             biased;
             done = attempts.next() => match done {
                 Some(Ok(stream)) => {

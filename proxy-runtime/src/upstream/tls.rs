@@ -106,6 +106,7 @@ impl TlsClient {
     /// Reads the certificates of all clusters on another thread. They stay loaded while the result is kept.
     pub(crate) async fn read_ahead(&self, snapshot: &Arc<Snapshot>) -> Vec<Arc<Credentials>> {
         let mut clusters = snapshot.clusters().iter();
+        // Without such a cluster no thread is needed.
         if !clusters.any(|cluster| cluster.upstream().tls_files().is_some()) {
             return Vec::new();
         }
@@ -116,6 +117,7 @@ impl TlsClient {
                 .filter_map(|cluster| this.credentials(cluster))
                 .collect()
         };
+        // What was not read here is read when the generation is built.
         tokio::task::spawn_blocking(read).await.unwrap_or_default()
     }
 
@@ -177,6 +179,7 @@ impl TlsClient {
             .await
             .map_err(failed)?;
         let http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
+        // A server that ignores ALPN would take HTTP/2 for a malformed request.
         if protocols == Protocols::Http2 && !http2 {
             return Err(ConnectError::NoHttp2);
         }
@@ -184,6 +187,7 @@ impl TlsClient {
             transport: UpstreamTransport::Tls(Box::new(stream)),
             peer: opened.peer,
             http2,
+            // A forward proxy in between reads nothing of TLS.
             absolute: None,
             took: Took {
                 tls: Some(begun.elapsed()),
@@ -208,6 +212,7 @@ impl TlsClientInner {
         configs: &Mutex<HashMap<TlsVariant, Arc<ClientConfig>>>,
         loaded: Option<&Loaded>,
     ) -> Result<Arc<ClientConfig>, Error> {
+        // Built under the lock, so that connections at the same time share one set of sessions to resume.
         let mut configs = configs.lock();
         if let Some(config) = configs.get(&settings) {
             return Ok(Arc::clone(config));
@@ -230,6 +235,7 @@ impl TlsClientInner {
             let own = loaded.and_then(|loaded| loaded.verifier.as_ref());
             Arc::clone(own.unwrap_or(&self.verifier))
         };
+        // `dangerous` is the name for any verifier that is passed in.
         let builder = ClientConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(versions)?
             .dangerous()

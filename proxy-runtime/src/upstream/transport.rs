@@ -85,6 +85,7 @@ impl UpstreamTransport {
             #[cfg(feature = "tls")]
             Self::Tls(stream) => Some(stream.get_ref().0),
             #[cfg(feature = "http2")]
+            // A stream shares its socket with others.
             Self::Http2(_) => None,
             #[cfg(test)]
             Self::Scripted(_) => None,

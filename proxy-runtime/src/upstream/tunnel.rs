@@ -32,6 +32,7 @@ impl AsyncRead for Tunnel<'_> {
         let count = input.filled().len().min(buf.remaining());
         buf.put_slice(&input.filled()[..count]);
         input.consume(count);
+        // A tunnel may live for hours, and needs this buffer no more.
         input.rest();
         Poll::Ready(Ok(()))
     }

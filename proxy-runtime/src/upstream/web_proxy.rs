@@ -42,6 +42,7 @@ pub(crate) struct AbsoluteForm {
 impl WebProxyError {
     /// Returns true if the error concerns the destination, false if only the forward proxy.
     pub(super) fn is_of_destination(&self) -> bool {
+        // With 5xx the forward proxy reports that it could not reach the destination. Other errors are its own.
         matches!(self, Self::Rejected(500..))
     }
 }
@@ -117,6 +118,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let host = match address.host() {
+        // An IPv6 address has brackets in a target (RFC 3986 section 3.2.2).
         v6 if v6.contains(':') => format!("[{v6}]"),
         host => host.to_owned(),
     };
@@ -134,6 +136,7 @@ where
         if answer.len() >= MAX_HEAD {
             return Err(WebProxyError::Malformed);
         }
+        // Byte by byte, since bytes after the head belong to the destination.
         match stream.read_u8().await {
             Ok(byte) => answer.push(byte),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {

@@ -188,7 +188,7 @@ fn base_path(clusters: &[&Cluster]) -> Result<String, Inexpressible> {
 
 /// Returns the session affinity, if it is enabled.
 pub(super) fn affinity(cluster: &Cluster) -> Option<&SessionAffinityConfig> {
-    (cluster.config().session_affinity.as_ref()).filter(|affinity| affinity.enabled == Some(true))
+    (cluster.config().session_affinity.as_deref()).filter(|affinity| affinity.enabled == Some(true))
 }
 
 /// Requests with equal values go to the same destination, as long as those stay the same.

@@ -88,5 +88,5 @@ pub(super) fn usable_domain(domain: &str) -> Result<String, &'static str> {
 /// Returns the error with which this project's gateways would reject a domain. The rule is that of
 /// `discovery_xds::read`.
 pub(super) fn not_for_gateways(domain: &str) -> Option<HostError> {
-    HostPattern::parse_ascii(domain.strip_suffix(":*").unwrap_or(domain)).err()
+    HostPattern::parse(domain.strip_suffix(":*").unwrap_or(domain)).err()
 }

@@ -8,6 +8,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use super::{AccessToken, TokenError, TokenSource};
+use crate::progress::logged_while_silent;
 
 /// The remaining lifetime at which a token is renewed, unless half of its life is shorter.
 const AHEAD: Duration = Duration::from_secs(5 * 60);
@@ -64,7 +65,9 @@ impl TokenCache {
                 error
             });
         }
-        let asked = timeout(PATIENCE, self.source.token()).await;
+        // The first caller logs the wait for all, since the others wait for the lock.
+        let asked = timeout(PATIENCE, self.source.token());
+        let asked = logged_while_silent("token", asked).await;
         let asked = asked.unwrap_or_else(|_| {
             let message = format!("there was no token within {PATIENCE:?}");
             Err(TokenError::new(message).transient())

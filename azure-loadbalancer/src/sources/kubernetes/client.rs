@@ -20,6 +20,7 @@ use super::status::StatusWriter;
 use super::watch::{KubernetesSource, WatchOptions};
 use crate::node::Node;
 use crate::plan::Ingress;
+use crate::progress::logged_while_silent;
 use crate::service::{FINALIZER, Service as LoadBalanced, ServiceKey};
 
 /// The time limit for a response, except that of a watch, which is streamed.
@@ -345,11 +346,12 @@ where
     /// Sends a `GET` and returns the unread body.
     pub(super) async fn get(&self, url: Url) -> Result<(String, B), KubernetesError> {
         let request = self.request(Method::GET, url, Bytes::new()).await?;
-        self.send(request).await
+        let call = name_of(&request);
+        logged_while_silent(&call, self.send(request)).await
     }
 
     async fn send(&self, request: Request<Bytes>) -> Result<(String, B), KubernetesError> {
-        let call = format!("{} {}", request.method(), request.uri().path());
+        let call = name_of(&request);
         let mut service = self.service.clone();
         let sent = async {
             poll_fn(|context| service.poll_ready(context))
@@ -391,12 +393,16 @@ where
     }
 
     async fn whole(&self, request: Request<Bytes>) -> Result<(String, Bytes), KubernetesError> {
-        let (call, body) = self.send(request).await?;
-        match timeout(PATIENCE, Limited::new(body, MAX_BODY).collect()).await {
-            Ok(Ok(body)) => Ok((call, body.to_bytes())),
-            Ok(Err(source)) => Err(KubernetesError::Unreachable { call, source }),
-            Err(_) => Err(KubernetesError::TimedOut { call }),
-        }
+        let call = name_of(&request);
+        let whole = async {
+            let (call, body) = self.send(request).await?;
+            match timeout(PATIENCE, Limited::new(body, MAX_BODY).collect()).await {
+                Ok(Ok(body)) => Ok((call, body.to_bytes())),
+                Ok(Err(source)) => Err(KubernetesError::Unreachable { call, source }),
+                Err(_) => Err(KubernetesError::TimedOut { call }),
+            }
+        };
+        logged_while_silent(&call, whole).await
     }
 
     /// Sends a `GET` whose response is one document.
@@ -408,6 +414,11 @@ where
             why: error.to_string(),
         })
     }
+}
+
+/// Returns the name of a call in errors and logs, without the query.
+fn name_of(request: &Request<Bytes>) -> String {
+    format!("{} {}", request.method(), request.uri().path())
 }
 
 /// A client over reqwest, as a `tower` service.

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use azure_loadbalancer::arm::{ArmClient, TowerTransport};
-use azure_loadbalancer::emulator::{Emulator, EmulatorOptions};
+use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, Fault, FaultAction};
 use azure_loadbalancer::execute::{FollowOptions, follow};
 use azure_loadbalancer::sources::memory;
 use azure_loadbalancer::{Config, Executor};
+use http::Method;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -14,7 +15,11 @@ use crate::kubernetes::server::{Server, error};
 use crate::kubernetes::{event, list};
 
 fn executor() -> Executor {
-    let emulator = Emulator::new(EmulatorOptions::default());
+    executor_of(&Emulator::new(EmulatorOptions::default()))
+}
+
+/// Creates an executor that writes to this Azure.
+fn executor_of(emulator: &Emulator) -> Executor {
     emulator.with(|machine| {
         machine.add_group("s", "rg", "westus");
         let network =
@@ -22,12 +27,18 @@ fn executor() -> Executor {
         machine
             .put(network, json!({ "location": "westus" }))
             .unwrap();
+        let group =
+            "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/networkSecurityGroups/nsg";
+        machine
+            .put(group, json!({ "location": "westus" }))
+            .unwrap();
     });
     let config = Config {
         vnet_name: "vnet".to_owned(),
+        security_group_name: Some("nsg".to_owned()),
         ..Config::new("s", "rg", "westus")
     };
-    let client = ArmClient::builder(TowerTransport::new(emulator))
+    let client = ArmClient::builder(TowerTransport::new(emulator.clone()))
         .build()
         .unwrap();
     Executor::new(client, config).unwrap()
@@ -179,6 +190,69 @@ async fn a_finalizer_goes_when_nothing_is_left() {
             "{sent:?}"
         );
         following.abort();
+    }
+}
+
+/// A deleted service keeps its finalizer as long as the removal of one of its resources fails: without it the object
+/// would be gone, and the resource would have no owner.
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_stays_while_a_deletion_fails() {
+    let kinds = [
+        (Method::DELETE, "publicIPAddresses"),
+        (Method::DELETE, "loadBalancers"),
+        (Method::PUT, "networkSecurityGroups"),
+    ];
+    for (method, kind) in kinds {
+        for status in [403, 409, 500] {
+            let server = Server::default();
+            let mut there = balanced("web", "LoadBalancer", 1);
+            there["metadata"]["finalizers"] = json!([FINALIZER]);
+            server.answer(200, &list(&[there.clone()], 1, ""));
+            let events = server.stream();
+            let client = server.client();
+            let emulator = Emulator::new(EmulatorOptions::default());
+            let executor = executor_of(&emulator);
+            let following = tokio::spawn(async move {
+                let (mut services, mut statuses) = (client.services(), client.status_writer());
+                let (_, mut nodes) = memory(Vec::new());
+                let pace = FollowOptions::default();
+                follow(&executor, &mut services, &mut nodes, &pace, &mut statuses).await;
+            });
+            let pass = |seconds| sleep(Duration::from_secs(seconds));
+            let left = || {
+                let all = emulator.with(|machine| machine.resources());
+                let is_of_service = |one: &&Value| {
+                    let id = one["id"].as_str().unwrap();
+                    !id.contains("virtualNetworks") && !id.contains("networkSecurityGroups")
+                };
+                let rules = all.iter().map(|one| &one["properties"]["securityRules"]);
+                let rules = rules.filter_map(Value::as_array).map(Vec::len);
+                all.iter().filter(is_of_service).count() + rules.sum::<usize>()
+            };
+            pass(60).await;
+            assert!(left() >= 3, "{}", left());
+            let fault = Fault::new(FaultAction::Answer {
+                status,
+                code: "NotNow".to_owned(),
+                retry_after: None,
+            });
+            let fault = fault.method(&method).path(kind).times(1_000_000);
+            emulator.with(|machine| machine.inject(fault));
+            there["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            there["metadata"]["resourceVersion"] = json!("2");
+            events.send(&event("MODIFIED", &there));
+            pass(3_600).await;
+            assert!(left() > 0, "{method} {kind} {status}");
+            let sent = finalizers(&server);
+            assert_eq!(sent, [false; 0], "{method} {kind} {status}");
+            emulator.with(|machine| machine.clear_faults());
+            pass(600).await;
+            assert_eq!(left(), 0, "{method} {kind} {status}");
+            let sent = finalizers(&server);
+            assert!(!sent.is_empty(), "{method} {kind} {status}");
+            assert!(sent.iter().all(|comes| !comes), "{sent:?}");
+            following.abort();
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! An API server of Kubernetes with one service and one node, on this machine.
+//! An API server of Kubernetes with a few services and one node, on this machine.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 
 use crate::support::leases::Leases;
 
-/// The received patches: paths and bodies.
+/// The received patches and events: paths and bodies.
 pub(crate) type Patches = Arc<Mutex<Vec<(String, Value)>>>;
 
 /// Starts the server. Returns its address and the patches.
@@ -32,6 +32,24 @@ pub(crate) async fn start_failing(times: usize, status: u16) -> (String, Patches
 
 /// Starts the server with leases.
 pub(crate) async fn start_with(times: usize, status: u16, leases: Leases) -> (String, Patches) {
+    start_serving(times, status, leases, json!([web()])).await
+}
+
+/// The service `shop/web`.
+pub(crate) fn web() -> Value {
+    json!({
+        "metadata": { "name": "web", "namespace": "shop", "uid": "257b9655-5137-4ad2-b091-ef3f07043ad3" },
+        "spec": { "type": "LoadBalancer", "ports": [{ "port": 80, "nodePort": 30080 }] },
+    })
+}
+
+/// Starts the server with these services.
+pub(crate) async fn start_serving(
+    times: usize,
+    status: u16,
+    leases: Leases,
+    services: Value,
+) -> (String, Patches) {
     let failures = Arc::new(AtomicUsize::new(times));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -41,15 +59,16 @@ pub(crate) async fn start_with(times: usize, status: u16, leases: Leases) -> (St
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             let (patches, failures) = (Arc::clone(&patches), Arc::clone(&failures));
-            let leases = leases.clone();
+            let (leases, services) = (leases.clone(), services.clone());
             let service = service_fn(move |request| {
                 let fewer = |left: usize| left.checked_sub(1);
                 let fails = failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
                 let (patches, leases) = (Arc::clone(&patches), leases.clone());
+                let services = services.clone();
                 async move {
                     match fails {
                         Ok(_) => Ok(rejection(status)),
-                        Err(_) => answer(request, patches, leases).await,
+                        Err(_) => answer(request, patches, leases, services).await,
                     }
                 }
             });
@@ -87,6 +106,7 @@ async fn answer(
     request: Request<Incoming>,
     patches: Patches,
     leases: Leases,
+    services: Value,
 ) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
     let (head, body) = request.into_parts();
     let is_watch = head
@@ -104,10 +124,7 @@ async fn answer(
     }
     let document = match (head.method, head.uri.path()) {
         (Method::GET, "/api/v1/services") => {
-            json!({ "kind": "ServiceList", "metadata": { "resourceVersion": "1" }, "items": [{
-            "metadata": { "name": "web", "namespace": "shop", "uid": "257b9655-5137-4ad2-b091-ef3f07043ad3" },
-            "spec": { "type": "LoadBalancer", "ports": [{ "port": 80, "nodePort": 30080 }] },
-        }] })
+            json!({ "kind": "ServiceList", "metadata": { "resourceVersion": "1" }, "items": services })
         }
         (Method::GET, "/api/v1/nodes") => {
             json!({ "kind": "NodeList", "metadata": { "resourceVersion": "1" }, "items": [{
@@ -118,7 +135,7 @@ async fn answer(
             },
         }] })
         }
-        (Method::PATCH, path) => {
+        (Method::PATCH | Method::POST, path) => {
             let bytes = body.collect().await.unwrap().to_bytes();
             let patch = serde_json::from_slice(&bytes).unwrap();
             patches.lock().push((path.to_owned(), patch));

@@ -130,7 +130,7 @@ async fn instances_are_members_as_the_reference_of_the_api_describes_them() {
     })
     .await;
 
-    // One moves while nobody can say where the instances are, and that is seen once somebody can.
+    // An instance moves while the instances are unknown; the move is seen once they are known again.
     *instances.lock() = None;
     let seen = gateway.traffic().requests();
     eventually("it is asked in vain", async || {

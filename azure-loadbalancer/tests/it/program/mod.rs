@@ -4,6 +4,7 @@
 mod api_server;
 mod documents;
 mod fabric_by_hand;
+mod identity;
 mod leaders;
 mod migration;
 mod nodes_from;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use testkit::peers::{self, PeerOutput};
+use testkit::time::eventually;
 use tokio::process::Command;
 
 fn program() -> Command {
@@ -248,6 +250,63 @@ async fn services_of_an_api_server_are_served_and_told_where_they_are_reached() 
         patches[0].1["status"]["loadBalancer"]["ingress"][0]["ip"],
         "20.0.0.1"
     );
+}
+
+/// `--finalizer` puts Kubernetes' finalizer on services, and without it none is put. What is wrong with a service is an
+/// event either way.
+#[tokio::test]
+async fn the_program_puts_finalizers_if_told_to_and_writes_events() {
+    let mut wrong = api_server::web();
+    wrong["metadata"]["name"] = "wrong".into();
+    wrong["metadata"]["uid"] = "9f2a1c7e-0000-4000-8000-000000000001".into();
+    let timeout = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
+    wrong["metadata"]["annotations"] = serde_json::json!({ timeout: "abc" });
+    let services = serde_json::json!([api_server::web(), wrong]);
+    for puts in [true, false] {
+        let (_kept, state) = state();
+        let (address, written) =
+            api_server::start_serving(0, 503, Default::default(), services.clone()).await;
+        let mut watching = program();
+        watching
+            .arg("apply")
+            .arg("--config")
+            .arg(example("azure.json"));
+        watching.args(["--kubernetes", &address, "--watch", "--state"]);
+        watching.arg(&state).args(puts.then_some("--finalizer"));
+        let mut watching = peers::spawn(watching);
+        // The status is written last.
+        let status = "/api/v1/namespaces/shop/services/web/status";
+        eventually("the status is written", async || {
+            written.lock().iter().any(|(path, _)| path == status)
+        })
+        .await;
+        watching.terminate();
+        // The last result decides, and one service has an error.
+        assert_eq!(watching.wait().await.code(), Some(1));
+        let written = written.lock();
+        let finalizers: Vec<_> = written
+            .iter()
+            .filter(|(path, _)| path == "/api/v1/namespaces/shop/services/web")
+            .map(|(_, patch)| patch["metadata"]["finalizers"].clone())
+            .collect();
+        let one = serde_json::json!(["service.kubernetes.io/load-balancer-cleanup"]);
+        assert_eq!(finalizers, vec![one; usize::from(puts)], "{written:?}");
+        let events: Vec<_> = written
+            .iter()
+            .filter(|(path, _)| path == "/api/v1/namespaces/shop/events")
+            .map(|(_, event)| {
+                (
+                    &event["involvedObject"]["name"],
+                    &event["type"],
+                    &event["message"],
+                )
+            })
+            .collect();
+        assert_eq!(events.len(), 1, "{written:?}");
+        let (name, kind, message) = events[0];
+        assert_eq!((name, kind), (&"wrong".into(), &"Warning".into()));
+        assert!(message.as_str().unwrap().contains("abc"), "{message}");
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use testkit::peers;
+use testkit::time::eventually;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -57,14 +58,77 @@ async fn azure_is_reached_through_the_proxy_of_the_environment() {
 }
 
 #[tokio::test]
-async fn nobody_waits_in_silence() {
-    // No server listens: the program reports that at once, and continues.
+async fn a_server_that_is_not_there_is_told_at_once() {
     let mut rejected = peers::spawn(plan("http://127.0.0.1:1"));
     rejected.wait_for_output("a call is retried").await;
-    // The server accepts and stays silent.
+}
+
+/// Waits for the line that there is no answer yet. Returns the call, and the seconds that the program had waited.
+async fn silence(mut program: peers::PeerProcess) -> (String, f64) {
+    program.wait_for_output("no answer yet").await;
+    let line = async || {
+        let output = program.output();
+        let line = output
+            .lines()
+            .find(|line| line.contains("no answer yet"))?
+            .to_owned();
+        let (_, call) = line.split_once("call=\"")?;
+        let (call, rest) = call.split_once('"')?;
+        let (_, waited) = rest.split_once("waited=")?;
+        let waited = waited.split_once('s')?.0.parse().ok()?;
+        Some((call.to_owned(), waited))
+    };
+    eventually("the line is whole", async || line().await.is_some()).await;
+    line().await.unwrap()
+}
+
+/// Servers that accept and stay silent, one for each kind of server that the program waits for. The seconds are those
+/// of the program, so that a busy machine does not matter.
+#[tokio::test]
+async fn nobody_waits_in_silence() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut silent = peers::spawn(plan(&format!("http://{}", listener.local_addr().unwrap())));
-    silent.wait_for_output("no answer yet").await;
+    let silent = format!("http://{}", listener.local_addr().unwrap());
+    let (_kept, state) = state();
+    let manager = plan(&silent);
+    let mut authority = plan("https://127.0.0.1:1");
+    authority.env("AZURE_TENANT_ID", "tenant");
+    authority.env("AZURE_CLIENT_ID", "client");
+    authority.env("AZURE_CLIENT_SECRET", "hush");
+    authority.env("AZURE_AUTHORITY_HOST", &silent);
+    let mut metadata = plan("https://127.0.0.1:1");
+    metadata.env("AZURE_POD_IDENTITY_AUTHORITY_HOST", &silent);
+    let mut kubernetes = program();
+    kubernetes
+        .arg("plan")
+        .arg("--config")
+        .arg(example("azure.json"));
+    kubernetes.args(["--kubernetes", &silent]);
+    kubernetes.arg("--state").arg(&state);
+    let mut cases = vec![
+        (manager, "GET "),
+        (authority, "token"),
+        (metadata, "token"),
+        (kubernetes, "GET /api/v1/services"),
+    ];
+    #[cfg(feature = "consul")]
+    {
+        let source = state.with_file_name("nodes.yaml");
+        let text = format!("ConsulDiscovery: {{Address: '{silent}'}}\n");
+        std::fs::write(&source, text).unwrap();
+        let mut nodes = program();
+        nodes.arg("plan").arg("--config").arg(example("azure.json"));
+        nodes.arg("--services").arg(example("services.json"));
+        nodes.arg("--nodes-from").arg(source);
+        nodes.args(["--nodes-cluster", "proxy"]);
+        nodes.arg("--state").arg(&state);
+        cases.push((nodes, "--nodes-from"));
+    }
+    let waits = cases.into_iter().map(async |(command, expected)| {
+        let (call, waited) = silence(peers::spawn(command)).await;
+        assert!(call.starts_with(expected), "{call}: {expected}");
+        assert!((5.0..7.0).contains(&waited), "{call}: after {waited} s");
+    });
+    futures_util::future::join_all(waits).await;
 }
 
 #[tokio::test]

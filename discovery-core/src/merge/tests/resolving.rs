@@ -1,4 +1,4 @@
-//! Destinations that are resolved on the way.
+//! Tests of destinations whose host names the merge resolves.
 
 use async_trait::async_trait;
 

@@ -68,7 +68,7 @@ impl Layers {
         self
     }
 
-    /// Returns the files, and for each one if it may be missing.
+    /// Returns the files, each with true if it may be missing.
     pub fn files(&self) -> Vec<(PathBuf, bool)> {
         let beside = |path: &PathBuf| beside(path, self.environment.as_deref()?);
         let of_others: Vec<PathBuf> = self.files.iter().filter_map(beside).collect();

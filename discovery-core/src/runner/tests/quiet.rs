@@ -11,7 +11,9 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::*;
-use crate::error::DiscoverError;
+use crate::discovery::Discovery;
+use crate::error::{DiscoverError, DiscoverErrorKind};
+use crate::timestamp::Timestamp;
 
 /// Keeps the messages of the warnings.
 #[derive(Clone, Default)]
@@ -75,11 +77,43 @@ async fn a_warning_is_logged_when_a_state_begins_and_not_every_cycle() {
     }
     let provider = Runner::new(source.clone()).options(options()).start();
     after_cycles(&source, &provider, 20).await;
-    let away = "the source does not answer; its last known state is served";
+    let away = "the source cannot be read, its last known good configuration serves";
     let expected = [
         "the service cannot be served as it is described",
         away,
         away,
+    ];
+    assert_eq!(*warnings.0.lock(), expected);
+}
+
+/// A rejection is reported as one, also after other failures: an operator has to correct a credential.
+#[tokio::test(start_paused = true)]
+async fn a_rejection_is_no_missing_answer() {
+    let warnings = Warnings::default();
+    let _guard = tracing::subscriber::set_default(warnings.clone());
+    settle_callsites();
+    let source = ScriptedDiscoverer::new("script");
+    let forbidden = || DiscoverError::rejected("GET /x: 403 Forbidden");
+    source.fail(forbidden());
+    source.fail(forbidden());
+    source.answer([service("a", "http://a")]);
+    source.fail(DiscoverError::transient("down"));
+    source.fail(forbidden());
+    source.fail(forbidden());
+    let part = || Discovery::new(vec![service("a", "http://a")]);
+    let outdated = |kind| part().outdated(Timestamp::now(), kind, "GET /x: 403 Forbidden");
+    source.answer_with(part());
+    source.answer_with(outdated(DiscoverErrorKind::Transient));
+    source.answer_with(outdated(DiscoverErrorKind::Rejected));
+    source.answer_with(outdated(DiscoverErrorKind::Rejected));
+    let provider = Runner::new(source.clone()).options(options()).start();
+    after_cycles(&source, &provider, 10).await;
+    let expected = [
+        "the source rejects the request, nothing of it serves yet",
+        "the source cannot be read, its last known good configuration serves",
+        "the source rejects the request, its last known good configuration serves",
+        "the source answers in part, older answers stand in for the rest",
+        "the source rejects a part of the requests, older answers stand in for the rest",
     ];
     assert_eq!(*warnings.0.lock(), expected);
 }

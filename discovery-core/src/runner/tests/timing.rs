@@ -272,7 +272,7 @@ async fn no_wait_is_shorter_than_the_distance_between_cycles() {
     assert!((2.99..3.01).contains(&wait), "{wait}");
 }
 
-/// The agent was unavailable for long, so the wait is long, and now it reports its return.
+/// After many failures the back-off is long; the trigger ends it once.
 #[tokio::test(start_paused = true)]
 async fn a_trigger_is_heard_once_during_a_back_off() {
     for seed in 0..20 {

@@ -35,7 +35,12 @@ async fn without_the_right_key_the_agent_is_asked_rarely_and_the_state_says_why(
         running.until_is(SourceState::Failing).await;
         let state = running.state();
         let error = state.status.last_error.as_ref().unwrap();
-        assert_eq!(error.kind, DiscoverErrorKind::Permanent);
+        assert_eq!(error.kind, DiscoverErrorKind::Rejected);
+        assert!(
+            !error.message.contains("does not answer"),
+            "{}",
+            error.message
+        );
         let advice = match key {
             None => "set `AuthKey` or `AuthKeyFile`",
             Some(_) => "see that the key is the agent's `rpc_auth`",

@@ -204,7 +204,7 @@ const CASES: &[Case] = &[
         .gives(
             &[],
             ROUTE,
-            &["service App~Web Warning!", "replica P1/101 Warning!"],
+            &["replica P1/101 Warning!", "service App~Web Warning!"],
         ),
     Case::new("7, without reports of replicas")
         .edit(|contents| {
@@ -217,7 +217,7 @@ const CASES: &[Case] = &[
         .gives(
             &[],
             ROUTE,
-            &["service App~Web Warning!", "replica P1/101 Warning!"],
+            &["replica P1/101 Warning!", "service App~Web Warning!"],
         ),
     not_ready("17, Down", |contents| {
         web(contents).replica_status = ReplicaStatus::Down
@@ -241,7 +241,7 @@ const CASES: &[Case] = &[
         .gives(
             &[],
             ROUTE,
-            &["service App~Web Warning!", "replica P1/101 Warning!"],
+            &["replica P1/101 Warning!", "service App~Web Warning!"],
         ),
     Case::new("21").edit(stateful).gives(
         &[
@@ -343,7 +343,7 @@ const CASES: &[Case] = &[
         .gives(
             DESTINATION,
             ROUTE,
-            &["service App~Web Ok", "replica P1/101 Ok"],
+            &["replica P1/101 Ok", "service App~Web Ok"],
         ),
     Case::new("68")
         .edit(|contents| {

@@ -99,8 +99,8 @@ async fn a_source_that_answers_in_part_says_so_within_a_cycle() {
             "{}",
             error.message
         );
-        let permanent = kind == CallErrorKind::Denied;
-        assert_eq!(error.kind == DiscoverErrorKind::Permanent, permanent);
+        let is_rejected = kind == CallErrorKind::Denied;
+        assert_eq!(error.kind == DiscoverErrorKind::Rejected, is_rejected);
         assert!(error.at.age() <= Duration::from_secs(10));
         assert!(status.consecutive_failures > 0);
         let age = status.last_ok.expect("it has answered").age();
@@ -212,12 +212,12 @@ async fn an_old_list_of_applications_is_no_answer_when_nothing_else_can_be_read(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_cycle_in_which_everything_is_forbidden_is_a_permanent_error() {
+async fn a_first_cycle_in_which_everything_is_forbidden_is_a_rejection() {
     for call in ["services", "partitions", "service_types"] {
         let cluster = cluster();
         cluster.fail(call, CallErrorKind::Denied);
         let error = discoverer(&cluster).discover().await.unwrap_err();
-        assert_eq!(error.kind(), DiscoverErrorKind::Permanent, "{call}");
+        assert_eq!(error.kind(), DiscoverErrorKind::Rejected, "{call}");
     }
 }
 
@@ -282,7 +282,7 @@ async fn a_cycle_without_the_applications_is_an_error_of_the_right_kind() {
         (CallErrorKind::Failed, DiscoverErrorKind::Transient),
         (CallErrorKind::Malformed, DiscoverErrorKind::Transient),
         (CallErrorKind::Gone, DiscoverErrorKind::Transient),
-        (CallErrorKind::Denied, DiscoverErrorKind::Permanent),
+        (CallErrorKind::Denied, DiscoverErrorKind::Rejected),
         (CallErrorKind::Rejected, DiscoverErrorKind::Permanent),
     ] {
         let cluster = cluster();

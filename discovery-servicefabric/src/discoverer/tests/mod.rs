@@ -12,6 +12,7 @@ mod slow;
 mod timing;
 mod unreachable;
 mod unread;
+mod unusable;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -133,6 +133,41 @@ async fn a_cluster_that_comes_back_elsewhere_is_found_within_two_seconds() {
     }
 }
 
+/// What the hints cost: while requests fail, reads of the one service, and afterwards what there was before.
+#[tokio::test(start_paused = true)]
+async fn a_refresh_adds_no_call_once_requests_succeed_again() {
+    let hour = Duration::from_secs(3_600);
+    let in_an_hour = async |cluster: &FakeCluster| {
+        calls(cluster);
+        tokio::time::sleep(hour).await;
+        let of = calls(cluster)
+            .into_iter()
+            .filter(|call| call.starts_with("partitions A~S1") || call.starts_with("replicas a1"));
+        of.count()
+    };
+    let quiet = cluster();
+    let _undisturbed = settled(&quiet, ServiceFabricOptions::default()).await;
+    let expected = in_an_hour(&quiet).await;
+
+    let cluster = cluster();
+    let running = settled(&cluster, ServiceFabricOptions::default()).await;
+    cluster.edit(|contents| {
+        contents.instances("a1", &[(1, "https://moved:1")]);
+    });
+    running
+        .fails_until("fabric:/A/S1", "https://moved:1/")
+        .await;
+    let refreshing = calls(&cluster).len();
+    assert!((2..=6).contains(&refreshing), "{refreshing}");
+    // The next refresh may be under way.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let found = in_an_hour(&cluster).await;
+    assert!(
+        found.abs_diff(expected) <= 1,
+        "{found} calls, {expected} without it"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_service_that_does_not_exist_costs_nothing() {
     let cluster = cluster();

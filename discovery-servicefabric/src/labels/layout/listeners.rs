@@ -9,9 +9,16 @@ use super::clusters::SECONDARIES;
 use super::{Group, Layout};
 use crate::labels::ReplicaOutcome;
 use crate::labels::endpoints::{Endpoint, EndpointError, Schemes, shortened};
+use crate::labels::ids::destination_id;
 use crate::labels::options::ListenerMode;
 use crate::labels::read::Labelled;
 use crate::labels::replicas::{Candidate, Pool};
+
+/// The code of the warning that no replica can be reached at a listener.
+pub(crate) const NO_USABLE_ENDPOINT: &str = "no_usable_endpoint";
+
+/// Maximum number of replicas that a warning names.
+const MOST_NAMED: usize = 4;
 
 /// A listener that has clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,10 +221,48 @@ pub(super) fn warn_of_darkness(root: &LabelNode<'_>, layout: &Layout<'_>) {
             Some(path) => root.locate(path.iter().map(String::as_str)),
             None => String::new(),
         };
-        let mut problem = Problem::warning(pointer, "no_usable_endpoint", message);
+        let mut problem = Problem::warning(pointer, NO_USABLE_ENDPOINT, message);
         problem.suggestion = error.suggestion();
         root.report(problem);
     }
+}
+
+/// Warns of replicas that are no destinations while others of their partition are.
+pub(super) fn warn_of_left_out(
+    root: &LabelNode<'_>,
+    layout: &Layout<'_>,
+    outcomes: &[ReplicaOutcome],
+) {
+    let (mut rest, mut left_out, mut named) = (outcomes, 0_usize, Vec::new());
+    for group in layout.groups() {
+        // Outcomes are in the order of the candidates.
+        let (of_group, others) = rest.split_at(group.candidates.len());
+        rest = others;
+        if of_group.iter().all(|outcome| outcome.result.is_err()) {
+            // The other warning is about them.
+            continue;
+        }
+        for outcome in of_group {
+            let Err(reason) = &outcome.result else {
+                continue;
+            };
+            left_out += 1;
+            if named.len() < MOST_NAMED {
+                let id = destination_id(&outcome.partition_id, outcome.replica_id);
+                named.push(format!("{}: {reason}", shortened(id.as_str())));
+            }
+        }
+    }
+    if left_out == 0 {
+        return;
+    }
+    if left_out > named.len() {
+        named.push(format!("{} more", left_out - named.len()));
+    }
+    let all = outcomes.len();
+    let named = named.join("; ");
+    let message = format!("{left_out} of {all} replicas cannot be used: {named}");
+    root.report(Problem::warning("", "replica_not_usable", message));
 }
 
 /// Returns the reason why no replica of a group can be reached at a listener. `None` if one can, or if

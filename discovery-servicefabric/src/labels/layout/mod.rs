@@ -12,6 +12,7 @@ use proxy_model::Problem;
 use proxy_model::config::ProxyConfig;
 
 use self::listeners::Listener;
+pub(crate) use self::listeners::NO_USABLE_ENDPOINT;
 use super::ReplicaOutcome;
 use super::partitions::{self, Division, Keys};
 use super::read::Labelled;
@@ -118,6 +119,7 @@ pub(super) fn lay_out(
         return (ProxyConfig::default(), outcomes);
     }
     listeners::warn_of_darkness(root, &layout);
+    listeners::warn_of_left_out(root, &layout, &outcomes);
     precedence::warn(root, labelled);
     let config = layout.build().unwrap_or_else(|problem| {
         root.report(problem);

@@ -9,6 +9,7 @@ use std::collections::hash_map::Entry;
 
 use discovery_core::labels::LabelNode;
 use proxy_model::Problem;
+use proxy_model::matching::HostPattern;
 
 use super::roles::is_safe;
 use crate::labels::read::{Labelled, Roles, ServiceRoute};
@@ -64,7 +65,7 @@ type Place = (i32, Option<String>);
 struct Ranked<'l> {
     name: &'l str,
     place: Place,
-    /// The hosts in lower case, sorted, each once.
+    /// The hosts in a comparable form, sorted, each once.
     hosts: Vec<String>,
     /// Equal for equal hosts.
     set: usize,
@@ -82,7 +83,7 @@ impl<'l> Ranked<'l> {
     fn of(route: &'l ServiceRoute, position: usize) -> Self {
         let criteria = &route.config.r#match;
         let hosts = criteria.hosts.iter().flatten();
-        let mut hosts: Vec<String> = hosts.map(|host| host.to_ascii_lowercase()).collect();
+        let mut hosts: Vec<String> = hosts.map(|host| comparable(host)).collect();
         hosts.sort_unstable();
         hosts.dedup();
         Self {
@@ -202,6 +203,11 @@ impl<'r> ListedRoutes<'r> {
             .flatten()
             .chain(shared)
     }
+}
+
+/// Returns a host in the form that all spellings of it have. An invalid one is reported where routes are compiled.
+fn comparable(host: &str) -> String {
+    HostPattern::parse(host).map_or_else(|_| host.to_ascii_lowercase(), |host| host.to_ascii())
 }
 
 /// A path with parameters without names, since names do not affect matching.

@@ -193,7 +193,13 @@ fn one_bad_replica_does_not_hide_the_others() {
         &[],
         vec![singleton(replicas)],
     ));
-    assert_eq!(problems(&parsed), Vec::<String>::new());
+    assert_eq!(
+        problems(&parsed),
+        [
+            "warning at /: 2 of 3 replicas cannot be used: P1/1: it has not published an address yet; P1/2: its listener \
+             `a` has the scheme `http`, which the option `DiscoverInsecureHttpDestinations` would allow"
+        ]
+    );
     let results: Vec<_> = parsed
         .replicas
         .iter()
@@ -206,4 +212,41 @@ fn one_bad_replica_does_not_hide_the_others() {
         addresses(&config.clusters[0]),
         [("P1/3", "https://elsewhere/")]
     );
+}
+
+/// The warning names a few of any number. A partition without any usable replica has the other warning.
+#[test]
+fn replicas_that_are_left_out_are_named_in_one_warning() {
+    let many: Vec<_> = (1..=7).map(|id| replica(id, "https://+:1")).collect();
+    let mut some = many.clone();
+    some.push(replica(8, "https://h8"));
+    let pairs = [
+        ("YARP.Backend.ServiceFabric.PartitionMode", "PerPartition"),
+        ("YARP.Routes.r.Path", "/"),
+    ];
+    let partitions = vec![range("P1", 0, 9, some), range("P2", 10, 19, many)];
+    let parsed = parse(&service(ServiceKind::Stateful, &pairs, partitions));
+    let codes: Vec<_> = parsed.problems.iter().map(|p| &*p.code).collect();
+    assert_eq!(codes, ["no_usable_endpoint", "replica_not_usable"]);
+    let told = problems(&parsed);
+    assert!(told[0].contains("in 1 of 2 partitions"), "{}", told[0]);
+    assert!(
+        told[1].starts_with("warning at /: 7 of 15 replicas cannot be used: P1/1: its listener"),
+        "{}",
+        told[1]
+    );
+    assert!(
+        told[1].contains("P1/4: ") && !told[1].contains("P1/5: "),
+        "{}",
+        told[1]
+    );
+    assert!(told[1].ends_with("; 3 more"), "{}", told[1]);
+    let destinations: usize = parsed
+        .config
+        .unwrap()
+        .clusters
+        .values()
+        .map(|cluster| cluster.destinations.len())
+        .sum();
+    assert_eq!(destinations, 1);
 }

@@ -347,8 +347,8 @@ fn changed(document: &Value, pointer: &str, to: Option<&Value>) -> Value {
     document
 }
 
-/// Every value of every answer is left out, null, or of another type, one at a time. Only what a gateway could truly mean
-/// has an effect.
+/// Every value of every answer is left out, null, or of another type, one at a time. Only values that a gateway could
+/// truly mean have an effect.
 #[tokio::test(start_paused = true)]
 async fn no_value_that_is_missing_or_of_a_wrong_type_takes_a_destination_away() {
     let paths = [

@@ -205,8 +205,8 @@ async fn services_of_a_cluster_become_configuration_and_the_cluster_is_told() {
     running.emulator.shutdown().await;
 }
 
-/// Each service of the example that is about wrong labels is rejected or reported for the reason that its type has in its
-/// name, and the right one is served.
+/// Each service of the example with wrong labels is rejected or reported for the reason in the name of its type, and
+/// the right one is served.
 #[tokio::test]
 async fn the_labels_that_an_example_calls_wrong_are_wrong() {
     let options = ServiceFabricOptions::default().with_discover_insecure_http_destinations(true);

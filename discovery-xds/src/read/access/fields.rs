@@ -4,6 +4,9 @@
 use std::collections::HashMap;
 
 use xds_types::pb::envoy::config::listener::v3::{FilterChain, FilterChainMatch, Listener};
+use xds_types::pb::envoy::config::route::v3::{
+    Route, RouteAction, RouteConfiguration, VirtualHost,
+};
 use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::HttpConnectionManager;
 
 /// Fields with their names, and true for those that are set.
@@ -61,7 +64,7 @@ macro_rules! fields {
         $(#[$doc])*
         pub(in crate::read) fn $function(message: &$message) -> Fields {
             let $message { $($field,)* } = message;
-            vec![$((stringify!($field), $field.is_set()),)*]
+            vec![$((stringify!($field).trim_start_matches("r#"), $field.is_set()),)*]
         }
     };
 }
@@ -196,5 +199,112 @@ fields! {
         forward_proto_config,
         route_specifier,
         strip_port_mode,
+    }
+}
+
+fields! {
+    route_configuration: RouteConfiguration {
+        name,
+        virtual_hosts,
+        vhds,
+        internal_only_headers,
+        response_headers_to_add,
+        response_headers_to_remove,
+        request_headers_to_add,
+        request_headers_to_remove,
+        most_specific_header_mutations_wins,
+        validate_clusters,
+        max_direct_response_body_size_bytes,
+        cluster_specifier_plugins,
+        request_mirror_policies,
+        ignore_port_in_host_matching,
+        vhost_header,
+        ignore_path_parameters_in_path_matching,
+        typed_per_filter_config,
+        metadata,
+        route_specifiers,
+    }
+}
+
+fields! {
+    virtual_host: VirtualHost {
+        name,
+        domains,
+        routes,
+        matcher,
+        require_tls,
+        virtual_clusters,
+        rate_limits,
+        request_headers_to_add,
+        request_headers_to_remove,
+        response_headers_to_add,
+        response_headers_to_remove,
+        cors,
+        typed_per_filter_config,
+        include_request_attempt_count,
+        include_attempt_count_in_response,
+        retry_policy,
+        retry_policy_typed_config,
+        hedge_policy,
+        include_is_timeout_retry_header,
+        per_request_buffer_limit_bytes,
+        request_body_buffer_limit,
+        request_mirror_policies,
+        metadata,
+        route_specifiers,
+    }
+}
+
+fields! {
+    route: Route {
+        name,
+        r#match,
+        metadata,
+        decorator,
+        typed_per_filter_config,
+        request_headers_to_add,
+        request_headers_to_remove,
+        response_headers_to_add,
+        response_headers_to_remove,
+        tracing,
+        per_request_buffer_limit_bytes,
+        stat_prefix,
+        request_body_buffer_limit,
+        route_specifiers,
+        action,
+    }
+}
+
+fields! {
+    route_action: RouteAction {
+        cluster_not_found_response_code,
+        metadata_match,
+        prefix_rewrite,
+        regex_rewrite,
+        path_rewrite_policy,
+        path_rewrite,
+        append_x_forwarded_host,
+        timeout,
+        idle_timeout,
+        flush_timeout,
+        early_data_policy,
+        retry_policy,
+        retry_policy_typed_config,
+        request_mirror_policies,
+        priority,
+        rate_limits,
+        include_vh_rate_limits,
+        hash_policy,
+        cors,
+        max_grpc_timeout,
+        grpc_timeout_offset,
+        upgrade_configs,
+        internal_redirect_policy,
+        internal_redirect_action,
+        max_internal_redirects,
+        hedge_policy,
+        max_stream_duration,
+        cluster_specifier,
+        host_rewrite_specifier,
     }
 }

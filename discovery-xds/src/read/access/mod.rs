@@ -1,10 +1,13 @@
 //! The access restrictions in listeners, filters and routes.
 //!
-//! A proxy of this project supports none of Envoy's filters except the one that forwards. [`RULES`] names
-//! the treatment of each filter, and of each field of a listener. A filter or field without a rule closes
-//! the routes behind it: they respond with 503, so that no request gets through that Envoy would reject.
+//! A proxy of this project supports none of Envoy's filters except the one that forwards. [`rules`] names
+//! the treatment of each filter, and of each field of a listener or a route. A filter or field without a
+//! rule closes the routes behind it: they respond with 503, so that no request gets through that Envoy
+//! would reject.
 
+mod fault;
 mod fields;
+mod filters;
 mod rules;
 mod table;
 
@@ -14,9 +17,12 @@ use xds_types::pb::google::protobuf::Any;
 
 use super::Reading;
 
-pub(super) use self::fields::{filter_chain, filter_chain_match, listener, manager};
+pub(super) use self::fields::{
+    filter_chain, filter_chain_match, listener, manager, route, route_action, route_configuration,
+    virtual_host,
+};
 pub(super) use self::rules::{Place, Rule, Treatment};
-pub(super) use self::table::RULES;
+pub(super) use self::table::rules;
 
 const TYPES: &str = "type.googleapis.com/";
 const FILTER_CONFIG: &str = "type.googleapis.com/envoy.config.route.v3.FilterConfig";
@@ -24,13 +30,13 @@ const FILTER_CONFIG: &str = "type.googleapis.com/envoy.config.route.v3.FilterCon
 /// The row of a place for a type of configuration.
 fn rule_for(place: Place, type_url: &str) -> Option<&'static Rule> {
     let name = type_url.strip_prefix(TYPES)?;
-    let mut rows = RULES.iter().filter(|rule| rule.place == place);
+    let mut rows = rules().filter(|rule| rule.place == place);
     rows.find(|rule| rule.types.contains(&name))
 }
 
 /// The row of a place for a field of a message.
 fn rule_of(place: Place, field: &str) -> Option<&'static Rule> {
-    let mut rows = RULES.iter().filter(|rule| rule.place == place);
+    let mut rows = rules().filter(|rule| rule.place == place);
     rows.find(|rule| rule.types.contains(&field))
 }
 
@@ -52,6 +58,13 @@ pub(super) fn closes(place: Place, extension: Extension<'_>, reading: &mut Readi
     let type_url = extension.config.map_or("", |config| &config.type_url);
     let rule = rule_for(place, type_url);
     match rule.map(|rule| rule.treatment) {
+        // The settings of a route may add faults to those of the listener, so both are looked at.
+        _ if !extension.is_disabled && extension.config.is_some_and(fault::aborts) => {
+            let message =
+                "it rejects requests, which is not supported; the routes behind it answer 503";
+            reading.reject(&field, message);
+            true
+        }
         Some(Treatment::Honoured | Treatment::Harmless) => false,
         Some(Treatment::Reported) => {
             reading.ignore_if(true, &field);

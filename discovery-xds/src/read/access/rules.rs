@@ -10,7 +10,12 @@ pub(in crate::read) enum Place {
     TransportSocket,
     NetworkFilter,
     Manager,
+    OriginalIpDetection,
     HttpFilter,
+    RouteConfiguration,
+    VirtualHost,
+    Route,
+    RouteAction,
     PerRoute,
 }
 
@@ -18,7 +23,15 @@ impl Place {
     /// The place in pointers.
     pub(super) fn field(self) -> &'static str {
         match self {
-            Self::Listener | Self::FilterChain | Self::FilterChainMatch | Self::Manager => "fields",
+            Self::Listener
+            | Self::FilterChain
+            | Self::FilterChainMatch
+            | Self::Manager
+            | Self::RouteConfiguration
+            | Self::VirtualHost
+            | Self::Route
+            | Self::RouteAction => "fields",
+            Self::OriginalIpDetection => "original_ip_detection_extensions",
             Self::ListenerFilter => "listener_filters",
             Self::TransportSocket => "transport_socket",
             Self::NetworkFilter => "filters",
@@ -31,7 +44,7 @@ impl Place {
 /// The treatment of a field or filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::read) enum Treatment {
-    /// Supported as in Envoy.
+    /// Supported as in Envoy, or more strictly.
     Honoured,
     /// The rule has no effect on requests, or is replaced by the proxy's own configuration.
     Harmless,
@@ -50,19 +63,25 @@ pub(in crate::read) struct Rule {
     pub(in crate::read) name: &'static str,
     /// The types of its configuration, or names of fields.
     pub(in crate::read) types: &'static [&'static str],
+    /// The reason why nothing is closed that is not supported.
+    pub(in crate::read) reason: &'static str,
 }
 
 pub(super) const fn fields(
     place: Place,
     treatment: Treatment,
+    reason: &'static str,
     types: &'static [&'static str],
 ) -> Rule {
-    Rule {
-        place,
-        treatment,
-        name: "",
-        types,
-    }
+    row(place, treatment, "", types, reason)
+}
+
+pub(super) const fn closed(
+    place: Place,
+    name: &'static str,
+    types: &'static [&'static str],
+) -> Rule {
+    row(place, Treatment::Closes, name, types, "")
 }
 
 pub(super) const fn row(
@@ -70,11 +89,13 @@ pub(super) const fn row(
     treatment: Treatment,
     name: &'static str,
     types: &'static [&'static str],
+    reason: &'static str,
 ) -> Rule {
     Rule {
         place,
         treatment,
         name,
         types,
+        reason,
     }
 }

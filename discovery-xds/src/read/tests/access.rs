@@ -2,7 +2,9 @@
 
 use prost::Message;
 use proxy_model::config::RouteConfig;
-use xds_types::pb::envoy::config::core::v3::{CidrRange, TransportSocket, transport_socket};
+use xds_types::pb::envoy::config::core::v3::{
+    CidrRange, TransportSocket, TypedExtensionConfig, transport_socket,
+};
 use xds_types::pb::envoy::config::listener::v3::{
     Filter, FilterChain, FilterChainMatch, Listener, ListenerFilter, filter, listener_filter,
 };
@@ -17,18 +19,18 @@ use xds_types::pb::envoy::extensions::filters::network::http_connection_manager:
 use xds_types::pb::envoy::extensions::transport_sockets::tls::v3::DownstreamTlsContext;
 use xds_types::pb::google::protobuf::{Any, BoolValue};
 
-use super::super::access::{Place, RULES, Treatment};
+use super::super::access::{Place, Treatment, rules};
 use super::super::{RouteSource, read_listener, read_routes, read_routes_after};
 use super::foreign::{host, to};
 
-fn any(name: &str) -> Any {
+pub(super) fn any(name: &str) -> Any {
     Any {
         type_url: format!("type.googleapis.com/{name}"),
         value: Vec::new(),
     }
 }
 
-fn http_filter(name: &str) -> HttpFilter {
+pub(super) fn http_filter(name: &str) -> HttpFilter {
     HttpFilter {
         name: name.to_owned(),
         config_type: Some(http_filter::ConfigType::TypedConfig(any(name))),
@@ -43,7 +45,7 @@ fn filter(config: Any) -> Filter {
     }
 }
 
-fn manager(routes: &str, filters: Vec<HttpFilter>) -> HttpConnectionManager {
+pub(super) fn manager(routes: &str, filters: Vec<HttpFilter>) -> HttpConnectionManager {
     HttpConnectionManager {
         http_filters: filters,
         route_specifier: Some(RouteSpecifier::Rds(Rds {
@@ -54,21 +56,21 @@ fn manager(routes: &str, filters: Vec<HttpFilter>) -> HttpConnectionManager {
     }
 }
 
-fn packed(manager: &HttpConnectionManager) -> Filter {
+pub(super) fn packed(manager: &HttpConnectionManager) -> Filter {
     let mut config =
         any("envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager");
     config.value = manager.encode_to_vec();
     filter(config)
 }
 
-fn chain(routes: &str) -> FilterChain {
+pub(super) fn chain(routes: &str) -> FilterChain {
     FilterChain {
         filters: vec![packed(&manager(routes, Vec::new()))],
         ..FilterChain::default()
     }
 }
 
-fn listener(chains: Vec<FilterChain>) -> Listener {
+pub(super) fn listener(chains: Vec<FilterChain>) -> Listener {
     Listener {
         name: "http".to_owned(),
         filter_chains: chains,
@@ -91,7 +93,7 @@ fn doors(listener: &Listener) -> (Vec<String>, Vec<String>, bool) {
     (names(read.routes), names(read.closed), is_rejected)
 }
 
-fn is_closed(listener: &Listener) -> bool {
+pub(super) fn is_closed(listener: &Listener) -> bool {
     let (open, closed, is_rejected) = doors(listener);
     assert_eq!(closed.is_empty(), !is_rejected);
     match is_rejected {
@@ -110,6 +112,15 @@ fn with_extension(place: Place, name: &str) -> Option<Listener> {
         Place::HttpFilter => {
             let router = http_filter("envoy.extensions.filters.http.router.v3.Router");
             guarded.filters = vec![packed(&manager("main", vec![http_filter(name), router]))];
+        }
+        Place::OriginalIpDetection => {
+            let mut detecting = manager("main", Vec::new());
+            let detection = TypedExtensionConfig {
+                name: name.to_owned(),
+                typed_config: Some(any(name)),
+            };
+            detecting.original_ip_detection_extensions.push(detection);
+            guarded.filters = vec![packed(&detecting)];
         }
         Place::TransportSocket => {
             guarded.transport_socket = Some(TransportSocket {
@@ -135,7 +146,7 @@ fn each_filter_is_treated_as_the_table_says() {
     let manager =
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
     let mut tried = 0;
-    for rule in RULES {
+    for rule in rules() {
         for name in rule.types.iter().filter(|name| **name != manager) {
             if let Some(listener) = with_extension(rule.place, name) {
                 tried += 1;
@@ -150,6 +161,7 @@ fn each_filter_is_treated_as_the_table_says() {
         Place::HttpFilter,
         Place::TransportSocket,
         Place::ListenerFilter,
+        Place::OriginalIpDetection,
     ] {
         let unknown = with_extension(place, "example.not.known.Filter").unwrap();
         assert!(is_closed(&unknown), "{place:?}");
@@ -282,7 +294,7 @@ fn a_chain_for_some_clients_closes_the_listener_and_other_restrictions_their_cha
     assert_eq!(doors(&listener(vec![bytes])), (vec![], vec![], false));
 }
 
-fn all(host: VirtualHost) -> RouteConfiguration {
+pub(super) fn all(host: VirtualHost) -> RouteConfiguration {
     RouteConfiguration {
         name: "main".to_owned(),
         virtual_hosts: vec![host],
@@ -407,67 +419,4 @@ fn internal_headers_are_taken_off_and_are_no_condition() {
         let first = &route.transforms.as_ref().unwrap()[0];
         assert_eq!(first.get("RequestHeaderRemove").unwrap(), "X-Internal");
     }
-}
-
-/// The table as the page has it.
-fn page() -> String {
-    let mut page = String::from(
-        "| of | honoured | makes no difference | has no effect, with a warning | closes |\n|---|---|---|---|---|\n",
-    );
-    for (place, title, anything) in [
-        (Place::Listener, "a listener", false),
-        (Place::ListenerFilter, "listener filters", true),
-        (Place::FilterChain, "a filter chain", false),
-        (
-            Place::FilterChainMatch,
-            "`filter_chain_match`, for all of the listener",
-            false,
-        ),
-        (Place::TransportSocket, "transport sockets of clients", true),
-        (Place::NetworkFilter, "network filters", true),
-        (Place::Manager, "the HTTP connection manager", false),
-        (Place::HttpFilter, "HTTP filters", true),
-        (Place::PerRoute, "`typed_per_filter_config`", true),
-    ] {
-        let column = |treatment| {
-            let rules = RULES
-                .iter()
-                .filter(|rule| (rule.place, rule.treatment) == (place, treatment));
-            let names = rules.flat_map(|rule| match rule.name {
-                "" => rule
-                    .types
-                    .iter()
-                    .map(|field| format!("`{field}`"))
-                    .collect(),
-                name if name.contains('`') => vec![name.to_owned()],
-                name => vec![format!("`{name}`")],
-            });
-            let mut names: Vec<_> = names.collect();
-            if treatment == Treatment::Closes && anything {
-                names.push("any other".to_owned());
-            }
-            match names.is_empty() {
-                true => "–".to_owned(),
-                false => names.join(", "),
-            }
-        };
-        page += &format!(
-            "| {title} | {} | {} | {} | {} |\n",
-            column(Treatment::Honoured),
-            column(Treatment::Harmless),
-            column(Treatment::Reported),
-            column(Treatment::Closes)
-        );
-    }
-    page
-}
-
-#[test]
-fn the_page_has_the_table() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/xds.md");
-    let Ok(text) = std::fs::read_to_string(path) else {
-        return; // A package of this crate alone.
-    };
-    let page = page();
-    assert!(text.contains(&page), "docs/xds.md should have:\n{page}");
 }

@@ -1,6 +1,8 @@
 //! Tests of what is read.
 
 mod access;
+mod access_fields;
+mod access_page;
 mod differences;
 mod domains;
 mod foreign;

@@ -8,8 +8,12 @@ fn every_fault_names_a_test_that_there_is() {
     let page = page("operate.md");
     let table = page.table("Faults that are tested", "fault");
     let column = table.column("test");
-    assert!(table.rows.len() > 10, "{} faults", table.rows.len());
+    let counts = ["failed before", "fail now", "over"].map(|name| table.column(name));
+    assert!(table.rows.len() > 20, "{} faults", table.rows.len());
     for row in &table.rows {
+        for count in counts {
+            assert!(!row[count].is_empty(), "{row:?}");
+        }
         let cell = &row[column];
         let names = code(cell);
         assert_eq!(names.len(), 1, "{cell}");

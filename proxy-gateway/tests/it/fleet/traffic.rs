@@ -51,7 +51,7 @@ pub(crate) const ASKED: [(&str, Option<&str>, &[&str]); 4] = [
     ("shop-fix1-http.example", None, &["branch"]),
 ];
 /// The pause between two requests of a connection, so that four concurrent fleets leave some of the machine.
-const PAUSE: Duration = Duration::from_millis(4);
+const PAUSE: Duration = Duration::from_millis(10);
 const SHOP: &[&str] = &["first", "second", "third", "fourth"];
 
 impl Traffic {

@@ -89,7 +89,7 @@ impl Partitions {
         }
     }
 
-    /// The part of a request that holds its key.
+    /// The part of a request that holds the partition key.
     pub fn key(&self) -> &PartitionKeySource {
         &self.key
     }

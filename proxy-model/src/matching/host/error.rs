@@ -22,12 +22,6 @@ pub enum HostError {
         /// The text as written.
         text: String,
     },
-    /// A name in its ASCII form.
-    #[error("`{}` is in punycode; hosts are written in Unicode", shortened(text))]
-    Punycode {
-        /// The text as written.
-        text: String,
-    },
     /// A port that is not a number from 1 to 65535.
     #[error("`{}` is not a port from 1 to 65535", shortened(port))]
     Port {
@@ -65,7 +59,7 @@ pub enum HostError {
         /// The character.
         character: char,
     },
-    /// A name beyond ASCII that is not a valid one.
+    /// A name beyond ASCII that is not a valid one, in Unicode or in ASCII form.
     #[error("`{}` is not a valid internationalized name", shortened(text))]
     Idna {
         /// The text as written.
@@ -86,13 +80,6 @@ impl HostError {
                 let (_, rest) = text.split_once("://")?;
                 let host = rest.split(['/', '?', '#']).next()?;
                 (!host.is_empty()).then(|| format!("write `{host}`"))
-            }
-            Self::Punycode { text } => {
-                let (unicode, result) = idna::domain_to_unicode(text);
-                Some(match result {
-                    Ok(()) if !unicode.is_ascii() => format!("write `{unicode}`"),
-                    _ => "write the name in Unicode".into(),
-                })
             }
             Self::Port { name, port } if port.is_empty() => Some(format!("write `{name}`")),
             Self::Port { .. } => None,
@@ -115,6 +102,7 @@ impl HostError {
                 ' ' if text.trim() != text => Some(format!("write `{}`", text.trim())),
                 _ => None,
             },
+            Self::Idna { text } if text.is_ascii() => Some("write the name in Unicode".into()),
             Self::EmptyLabel { .. } | Self::Idna { .. } | Self::TooLong => None,
         }
     }

@@ -36,7 +36,8 @@ const MAX_TEXT: usize = 4 * MAX_NAME;
 ///
 /// A request that names no port has the port 443 with TLS and 80 without.
 ///
-/// Names beyond ASCII are written in Unicode and match their ASCII form as well.
+/// Names beyond ASCII are written in Unicode (`bücher.example`) or in ASCII form (`xn--bcher-kva.example`, punycode).
+/// Both are the same pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostPattern {
     text: Box<str>,
@@ -106,30 +107,6 @@ impl HostPattern {
         })
     }
 
-    /// Parses a pattern whose name may be in ASCII form (`xn--nicode-2ya`), which systems other than
-    /// configuration files use. The pattern is the one of the name in Unicode.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`parse`](Self::parse), and an error for a name that is not the ASCII form of any
-    /// name.
-    pub fn parse_ascii(text: &str) -> Result<Self, HostError> {
-        if !text.to_ascii_lowercase().contains("xn--") || text.len() > MAX_TEXT {
-            return Self::parse(text);
-        }
-        let no_name = || HostError::Idna { text: text.into() };
-        let (name, port) = split_port(text)?;
-        let (unicode, decoded) = idna::domain_to_unicode(name);
-        decoded.map_err(|_| no_name())?;
-        let port = port.map_or_else(String::new, |port| format!(":{port}"));
-        let pattern = Self::parse(&format!("{unicode}{port}")).map_err(|_| no_name())?;
-        // A name whose Unicode form has another ASCII form would match other requests.
-        match pattern.signature() == format!("{}{port}", name.to_ascii_lowercase()) {
-            true => Ok(pattern),
-            false => Err(no_name()),
-        }
-    }
-
     /// The pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -176,8 +153,7 @@ impl HostPattern {
         self.signature()
     }
 
-    /// Like [`to_ascii`](Self::to_ascii), but with names in Unicode, as [`parse`](Self::parse) accepts
-    /// them.
+    /// Like [`to_ascii`](Self::to_ascii), but with names in Unicode.
     pub fn to_unicode(&self) -> String {
         let ascii = self.signature();
         if !ascii.contains("xn--") {
@@ -277,9 +253,6 @@ fn parse_name(text: &str) -> Result<Name, HostError> {
 
 /// Checks `labels`, which are `text` or what follows its `*.`, and brings them into ASCII form.
 fn parse_labels(labels: &str, text: &str) -> Result<Box<str>, HostError> {
-    if text.to_ascii_lowercase().contains("xn--") {
-        return Err(HostError::Punycode { text: text.into() });
-    }
     if labels.contains('*') {
         return Err(HostError::Wildcard { text: text.into() });
     }
@@ -289,7 +262,8 @@ fn parse_labels(labels: &str, text: &str) -> Result<Box<str>, HostError> {
             character,
         });
     }
-    let ascii = to_ascii(labels).ok_or_else(|| HostError::Idna { text: text.into() })?;
+    let ascii = to_ascii(labels).filter(|ascii| is_ascii_form(ascii));
+    let ascii = ascii.ok_or_else(|| HostError::Idna { text: text.into() })?;
     // One `.` may stand at the end, as it does in names that DNS calls absolute.
     let absolute = ascii.strip_suffix('.').unwrap_or(&ascii);
     if absolute.split('.').any(str::is_empty) {
@@ -299,6 +273,16 @@ fn parse_labels(labels: &str, text: &str) -> Result<Box<str>, HostError> {
         return Err(HostError::TooLong);
     }
     Ok(ascii.into())
+}
+
+/// Returns true if each label in punycode is the ASCII form of a name. Another one (`xn--a`) is a mistake: no client
+/// sends it for any name.
+fn is_ascii_form(ascii: &str) -> bool {
+    if !ascii.contains("xn--") {
+        return true;
+    }
+    let (unicode, decoded) = idna::domain_to_unicode(ascii);
+    decoded.is_ok() && to_ascii(&unicode).as_deref() == Some(ascii)
 }
 
 /// Returns true if a host cannot contain the character (RFC 3986 section 3.2.2), because it ends a host or

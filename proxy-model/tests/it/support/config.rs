@@ -203,9 +203,9 @@ fn cluster() -> impl Strategy<Value = ClusterConfig> {
                 let destinations = destinations.into_iter();
                 ClusterConfig {
                     load_balancing_policy: policy,
-                    session_affinity: affinity,
-                    health_check: health,
-                    http_client: client,
+                    session_affinity: affinity.map(Box::new),
+                    health_check: health.map(Box::new),
+                    http_client: client.map(Box::new),
                     http_request: request,
                     destinations: destinations
                         .map(|(id, d)| (DestinationId::from(id), d))

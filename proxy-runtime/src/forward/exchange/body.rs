@@ -32,6 +32,7 @@ impl Body {
     #[inline]
     pub(crate) fn new(framing: Framing) -> Self {
         match framing {
+            // No byte would follow to end a `Length` of 0.
             Framing::None | Framing::Length(0) | Framing::Tunnel => Self::Ended,
             Framing::Length(length) => Self::Length(length),
             Framing::Chunked => Self::Chunked(ChunkTracker::new()),
@@ -48,7 +49,7 @@ impl Body {
         }
     }
 
-    /// Returns true at the end.
+    /// Returns true if the body has ended.
     #[cfg_attr(
         not(feature = "server"),
         expect(dead_code, reason = "for the clients of a server")

@@ -52,6 +52,7 @@ pub(crate) enum Again {
 impl Unconnected {
     pub(crate) fn rejection(&self) -> (ForwardErrorKind, StatusCode) {
         match self {
+            // `give_up` handles replies and clients that left itself. A pick or a wait never ends there.
             Self::Picked(_) | Self::Waits(_) | Self::Replied(_) | Self::Disconnected => (
                 ForwardErrorKind::NoAvailableDestinations,
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -81,11 +82,13 @@ impl<'a> ResolvedRoute<'a> {
             Ok(Some(lease)) => lease,
             Ok(None) => return Err(Unconnected::Picked(picked)),
             Err(error) => {
+                // Nothing is sent, but the error counts for this destination.
                 recorder.sent_to(self.destination(&picked));
                 return Err(Unconnected::Failed(error));
             }
         };
         recorder.sent_over(self.destination(&picked), &picked.in_flight);
+        // After the pick, since `Host` and path may name the destination.
         let written = down.write_head(&head, self, edits, &picked);
         Ok(Link {
             head: self.prepare(&mut lease, written),
@@ -111,6 +114,7 @@ impl<'a> ResolvedRoute<'a> {
             };
             match filtering.resume(decide, self, down) {
                 Ok(()) => {}
+                // Another policy of the route may wait as well.
                 Err(Unconnected::Waits(again)) => {
                     waiting = again;
                     continue;
@@ -150,6 +154,7 @@ impl<'a> ResolvedRoute<'a> {
         let edits = filtering.edits();
         let mut attempts = Attempts::first();
         let place = self.place(down, &picked, recorder);
+        // Before there is a connection: failing to connect counts for the destination, too.
         recorder.sent_to(self.destination(&picked));
         loop {
             let acquiring = place.acquire(picked.index);
@@ -192,6 +197,7 @@ impl<'a> ResolvedRoute<'a> {
         };
         let failed = failure.attempt((connection, over), self.method, is_kept);
         link.lease.restore(&mut flow.outbound.front);
+        // The client's own text may be gone by now, so the policies read the copy that was sent.
         let sent = down.sent_head(&flow.outbound.front);
         let (Some(failed), Some(sent)) = (failed, sent) else {
             return Again::Fails(failure, link);
@@ -239,6 +245,7 @@ impl<'a> ResolvedRoute<'a> {
         Again::Sends(Link {
             picked,
             lease,
+            // The head is in the flow already.
             head: Err(Invalid),
         })
     }

@@ -87,9 +87,12 @@ impl Failure {
         is_kept: bool,
     ) -> Option<Failed> {
         let (sent, came) = match (self, connection.failed()) {
+            // A stream of HTTP/2 reports what was sent and processed.
             (Self::Unsent | Self::Stale, Some(failed)) => (failed.sent, failed.came),
             (Self::Unsent, None) => (connection.sent(false), Came::Nothing),
+            // With TLS 1.3, the rejection arrives after the request was sent.
             (Self::Untrusted, _) => (Sent::Something, Came::Nothing),
+            // A closed connection of HTTP/1.1 does not tell how much the destination has read.
             (Self::Stale, None) => (Sent::Something, Came::Nothing),
             _ => return None,
         };
@@ -98,6 +101,7 @@ impl Failure {
             sent,
             came,
             is_idempotent: method.is_idempotent(),
+            // If no byte was sent, a body is still complete as well.
             is_whole: is_kept || sent == Sent::Nothing,
         })
     }

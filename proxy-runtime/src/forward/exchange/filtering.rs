@@ -112,6 +112,7 @@ impl Filtering {
         route: &'e ResolvedRoute<'_>,
         connection: impl FnOnce() -> ConnectionInfo,
     ) -> Option<Shown<'e>> {
+        // Only filters that have seen the request see its response.
         let filtered = self
             .0
             .as_deref_mut()
@@ -133,6 +134,7 @@ impl Filtering {
     ) -> (Parts, Bytes) {
         let filtered = self.0.as_deref_mut().map(|filtered| {
             let notes = filtered.edits.take_notes();
+            // Each filter sees one response: the reply takes the place of the destination's.
             let passed = std::mem::take(&mut filtered.passed);
             (passed, (notes, filtered.form))
         });
@@ -165,6 +167,7 @@ impl Filtered {
         let called = policy::call(route.route, || down.show_request(edits, judge));
         match called.map_err(Unconnected::Failed)? {
             PolicyDecision::Pass => {
+                // Permits of policies last as long as the response, which may outlive the exchange.
                 down.hold(&mut self.edits);
                 self.filter(route, down)
             }
@@ -186,6 +189,7 @@ impl Filtered {
         let verdict = down.show_request(&mut self.edits, |head| filters.on_request(head, &context));
         let (passed, said) = match verdict {
             FilterDecision::Pass => (filters.len(), Ok(())),
+            // Filters behind the one that replied have not seen the request, and see no response.
             FilterDecision::Reply(reply, passed) => {
                 (passed, Err(Unconnected::Replied(Box::new(reply))))
             }
@@ -276,6 +280,7 @@ impl Drop for Filtering {
 #[cold]
 fn release(mut filtered: Box<Filtered>) {
     filtered.edits.clear();
+    // Permits are returned now, and not when the state is used again.
     drop(filtered.edits.take_held());
     filtered.passed = 0;
     filtered.form = ErrorForm::default();

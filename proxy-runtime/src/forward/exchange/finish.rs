@@ -74,6 +74,7 @@ impl ResolvedRoute<'_> {
         if failure.is_none() && flow.is_reusable() && link.lease.raw().is_some_and(is_clean) {
             link.lease.release(now);
         }
+        // Before the record is completed, which reports the bytes.
         flow.count(&link.picked.in_flight, down.record());
         if let Some(record) = down.record()
             && flow.download.is_done()
@@ -129,6 +130,7 @@ impl ResolvedRoute<'_> {
         if let Some(record) = down.record() {
             record.tunnel_ended(error);
         }
+        // The client's connection was the tunnel, so that no request can follow.
         Forwarded::Disconnected
     }
 
@@ -267,6 +269,7 @@ impl ResolvedRoute<'_> {
         has_more: bool,
     ) -> Forwarded {
         let (mut head, text) = filtering.local_reply(self, down.connection(), reply);
+        // Causes reveal the inside of the network, so only the configured networks get them.
         if let Some(header) = self.service.shared().cause_header()
             && let Some(cause) = about.error.map(ForwardErrorKind::cause).or(about.reply)
             && header.is_for(down.connection())
@@ -308,6 +311,7 @@ impl ResolvedRoute<'_> {
             let mut info = self.info(recorder, about.upstream);
             info.error = about.error;
             info.reply = about.reply;
+            // Only a destination that did respond has taken a time to its head.
             info.time_to_head = about.upstream.map(|_| recorder.picked().elapsed());
             record.answered(status, info);
         }

@@ -52,6 +52,7 @@ impl<U: Upload, D: Download> ExchangeState<U, D> {
     /// Keeps the request for a retry if it has no body.
     #[inline]
     pub(crate) fn keep_request(&mut self) {
+        // Content is not kept, so a body cannot be sent again.
         if self.upload.is_empty() {
             self.outbound.keep();
         }
@@ -92,6 +93,7 @@ impl<U: Upload, D: Download> ExchangeState<U, D> {
     #[inline]
     pub(crate) fn count(&mut self, flight: &InFlightGuard, record: Option<&mut impl Record>) {
         let sent = self.outbound.take_uncounted();
+        // Most requests have no body, and need no update of the counters.
         if sent > 0 {
             flight.sent(sent);
         }
@@ -113,6 +115,7 @@ impl<U: Upload, D: Download> ExchangeState<U, D> {
 
 impl<U: Upload, D: Download> Default for ExchangeState<U, D> {
     fn default() -> Self {
+        // Never used: `begin` sets the progress before the state is polled.
         let deadlines = Deadlines {
             head: None,
             includes_body: false,

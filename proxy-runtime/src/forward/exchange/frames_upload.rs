@@ -34,7 +34,7 @@ pub(crate) trait Frames {
     /// Returns true if nothing follows the data that was polled.
     fn has_ended(&self) -> bool;
 
-    /// Records that the destination has taken so many bytes.
+    /// Records that the destination has taken `bytes`.
     fn taken(&mut self, bytes: usize);
 }
 
@@ -112,6 +112,7 @@ impl FramesUpload {
             return 0;
         }
         let content = self.frames.drain(..).map(|frame| frame.len()).sum();
+        // The client gets back the window that the dropped content took.
         if let Some(body) = body {
             body.taken(content);
         }
@@ -163,6 +164,7 @@ impl FramesUpload {
         has_news: &mut bool,
     ) -> Poll<Result<(), UploadFailure>> {
         let polled = match self.frames.len() {
+            // A request without a body needs no array of ten slices.
             0 => outbound.poll_write(cx, [&[], self.end], destination, has_news),
             _ => {
                 let mut parts = [b"".as_slice(); FRAMES + 2];
@@ -175,6 +177,7 @@ impl FramesUpload {
         };
         ready!(polled)?;
         self.end = b"";
+        // The client's window opens only for bytes that the destination has taken.
         outbound.sent += self.release(body) as u64;
         Poll::Ready(Ok(()))
     }
@@ -210,6 +213,7 @@ impl FramesUpload {
                     break;
                 }
                 Poll::Pending if self.frames.is_empty() => return Poll::Pending,
+                // The frames at hand are sent first. More may arrive meanwhile.
                 Poll::Pending => break,
             }
         }
@@ -222,6 +226,7 @@ impl FramesUpload {
             let Some(rest) = left.checked_sub(content) else {
                 return Poll::Ready(Err(UploadFailure::client(StatusCode::BAD_REQUEST)));
             };
+            // The destination would wait for the rest of a body that is too short.
             if (has_ended || self.has_all) && rest > 0 {
                 return Poll::Ready(Err(UploadFailure::client(StatusCode::BAD_REQUEST)));
             }
@@ -252,6 +257,7 @@ impl FramesUpload {
         if self.is_chunked {
             let head = ChunkHead::new(size);
             outbound.front.extend_from_slice(head.as_bytes());
+            // One write for the end of the chunk and of the body.
             self.end = match self.has_all {
                 true => CHUNK_AND_BODY_END,
                 false => CHUNK_END,
@@ -269,6 +275,7 @@ impl FramesUpload {
             self.end = LAST_CHUNK;
             return;
         };
+        // Trailers must not change framing or routing (RFC 9110 section 6.5.1).
         strip_trailers(&mut trailers);
         outbound.front.extend_from_slice(b"0\r\n");
         for (name, value) in &trailers {

@@ -109,6 +109,7 @@ impl Incoming {
                 }
                 Err(frame) => {
                     let mut trailers = frame.into_trailers().unwrap_or_default();
+                    // Taken, so that `add_trailers` does not apply them a second time.
                     std::mem::take(&mut self.rules).apply(&mut trailers);
                     self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
                 }

@@ -11,7 +11,7 @@ pub(super) fn is_exchange() {
     COUNT.set(COUNT.get() + 1);
 }
 
-/// Returns the number of requests since the last call.
+/// Returns the number of requests that the exchange has forwarded since the last call.
 pub(crate) fn take() -> u64 {
     COUNT.take()
 }

@@ -59,7 +59,7 @@
 //!
 //! Clients of HTTP/1.1 and HTTP/2 get them. The caller of a tower service does not, and so neither does the client of
 //! a route with layers: RFC 9110 section 15.2 asks proxies to forward them, but an `http::Response` is the final one,
-//! and has no place for others. The same section lets user agents ignore them, so that nobody may depend on them.
+//! and has no place for others. The same section lets user agents ignore them, so that no program may depend on them.
 //!
 //! # Rules and their tests
 //!
@@ -80,14 +80,21 @@
 //! The 97 files whose code runs for a keep-alive GET of HTTP/1.1 over a pooled connection, without
 //! filters and transforms, as `-C instrument-coverage` counts them:
 //!
-//! | part | files |
-//! |---|---|
-//! | exchange | this folder: `mod`, `resolved_route`, `recorder`, `filtering`, `connect`, `readdress`, `flow`, `outbound`, `relay`, `finish`, `body`; `server/engine/`: `current`, `outgoing`, `client_head`, `http1/`: `mod`, `upload`, `download` |
-//! | client | `server/http1/`: `requests`, `client`, `clock`; `server/validation/mod`; `server/connection/`: `io`, `state`, `record`, `holding`, `pace`; `server/`: `limits`, `metrics`, `mode`, `shared` |
-//! | parser and writer | `http1/`: `bytes`, `field`, `span`, `limits`, `pooled_table`; `http1/block/`; `http1/head/`: `request`, `request_line`, `target`, `authority`, `lines`, `table`, `view`, `response`, `status_line`, `length`, `connection`; `http1/rewrite/`: `mod`, `fields`, `operation`, `request`, `response` |
-//! | route, destination | `proxy/`: `service`, `shared`; `state/`: `generation`, `route`; `strict_path`; `contain`; `cluster`; `balance/registry`; `live/`: `available`, `cluster`, `destination`; `exchange/`: `pick`, `connect`, `count`; `head/address_text`; `transform/`: `compiled`, `forwarded`; `retry`; `progress/deadlines` |
-//! | destination's connection | `upstream/`: `mod`, `pool`, `destination`, `lease`, `slot`, `queue`, `protocol`, `transport`, `io`; `upstream/http1/`: `mod`, `early`, `response_head` |
-//! | bytes, counters | `stream/`: `byte_stream`, `socket`, `read_buffer`, `write`, `recycled`; `local_pool`; `observe/`: `metrics`, `counter`, `per_worker`, `series`, `labels`, `histogram` |
+//! - exchange: this folder: `mod`, `resolved_route`, `recorder`, `filtering`, `connect`, `readdress`, `flow`,
+//!   `outbound`, `relay`, `finish`, `body`; `server/engine/`: `current`, `outgoing`, `client_head`, `http1/`: `mod`,
+//!   `upload`, `download`
+//! - client: `server/http1/`: `requests`, `client`, `clock`; `server/validation/mod`; `server/connection/`: `io`,
+//!   `state`, `record`, `holding`, `pace`; `server/`: `limits`, `metrics`, `mode`, `shared`
+//! - parser and writer: `http1/`: `bytes`, `field`, `span`, `limits`, `pooled_table`; `http1/block/`; `http1/head/`:
+//!   `request`, `request_line`, `target`, `authority`, `lines`, `table`, `view`, `response`, `status_line`, `length`,
+//!   `connection`; `http1/rewrite/`: `mod`, `fields`, `operation`, `request`, `response`
+//! - route, destination: `proxy/`: `service`, `shared`; `state/`: `generation`, `route`; `strict_path`; `contain`;
+//!   `cluster`; `balance/registry`; `live/`: `available`, `cluster`, `destination`; `exchange/`: `pick`, `connect`,
+//!   `count`; `head/address_text`; `transform/`: `compiled`, `forwarded`; `retry`; `progress/deadlines`
+//! - destination's connection: `upstream/`: `mod`, `pool`, `destination`, `lease`, `slot`, `queue`, `protocol`,
+//!   `transport`, `io`; `upstream/http1/`: `mod`, `early`, `response_head`
+//! - bytes, counters: `stream/`: `byte_stream`, `socket`, `read_buffer`, `write`, `recycled`; `local_pool`;
+//!   `observe/`: `metrics`, `counter`, `per_worker`, `series`, `labels`, `histogram`
 
 pub(crate) mod body;
 mod connect;
@@ -239,6 +246,7 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
                     match poll_fn(|cx| relay.poll_body(cx)).await {
                         Ok(true) => {}
                         Ok(false) => {
+                            // The client has its response, and the request counts as ended. Its upload continues.
                             relay.answered_early();
                             recorder.end_early(Instant::now());
                             poll_fn(|cx| relay.poll_rest(cx)).await;
@@ -248,6 +256,7 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
                     break None;
                 }
                 Err(failed) => {
+                    // The bytes of this attempt count for its own destination, not for the next one.
                     flow.count(&link.picked.in_flight, down.record());
                     // Boxed, since it is rarely needed.
                     let edits = filtering.edits();
@@ -308,6 +317,7 @@ impl<'a> ResolvedRoute<'a> {
             }
             return Err(broken.rejection());
         }
+        // A body that arrived with the head is not waited for, so it has no rate.
         if flow.upload.needs_more()
             && let Some(rate) = down.data_rate()
             && !down.may_upload_slowly()

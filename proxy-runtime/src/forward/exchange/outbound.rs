@@ -194,6 +194,7 @@ impl Outbound {
     /// Returns the next check of the [data rate](Self::is_too_slow) while the client is waited for.
     #[inline]
     pub(crate) fn pace_due(&mut self) -> Option<Instant> {
+        // Only a client that is waited for can be too slow.
         match (&mut self.pace, self.stage) {
             (Some(pace), Stage::Client) => pace.due(),
             _ => None,
@@ -228,11 +229,13 @@ impl Outbound {
         parts[0] = &self.front;
         let polled = poll_write_all(destination, cx, parts, &mut self.written);
         self.is_unsent &= self.written == 0;
+        // The first write follows the start of the progress at once, and needs no new reading of the clock.
         *has_news |= self.written != before && !was_unsent;
         ready!(polled).map_err(|_| UploadFailure::Destination {
             is_unsent: self.is_unsent,
         })?;
         self.written = 0;
+        // The next front is the framing of content.
         if !self.is_kept() {
             self.front.clear();
         }

@@ -22,6 +22,7 @@ impl SentHead {
     /// Reads the head of a client's request, which came over `connection`.
     #[cold]
     pub(crate) fn read(text: &[u8], connection: ConnectionInfo) -> Option<Self> {
+        // The proxy wrote this head itself, so the limits for clients do not apply.
         let limits = HeadLimits::default()
             .with_bytes(text.len())
             .with_request_line(text.len())
@@ -74,6 +75,7 @@ pub(crate) fn names_destination(
     has_authority: bool,
 ) -> bool {
     match &plan.host {
+        // A computed value may be missing, and then the destination's takes its place.
         HostHeaderRule::Computed(_) => true,
         rule => is_of_destination(rule.resolve(&[]), edits, has_authority),
     }
@@ -86,15 +88,15 @@ pub(crate) fn host_of(destination: &Destination) -> &HeaderValue {
     own.unwrap_or_else(|| destination.address().authority())
 }
 
-/// Changes what depends on the destination: `Host`, if that names it, and the path that its address
-/// begins with. Of what was taken off a path and left nothing, it is forgotten that there was no `/`.
+/// Changes the parts of a head that depend on the destination: `Host`, if it names the destination, and the base
+/// path of its address. A path that became empty was written as `/`, and keeps that slash.
 #[cold]
 pub(crate) fn readdress(head: &mut Vec<u8>, from: &Destination, to: &Destination, names_it: bool) {
     let find = |text: &[u8], what: &[u8]| text.windows(what.len()).position(|there| there == what);
     let Some(line) = find(head, b"\r\n") else {
         return;
     };
-    // The later one first, so that the place of the other stays what it is.
+    // `Host` is the first field of a written head. It changes before the target, whose place stays the same then.
     if names_it && head[line..].starts_with(HOST_LINE) {
         let begin = line + HOST_LINE.len();
         let length = find(&head[begin..], b"\r\n").unwrap_or(0);

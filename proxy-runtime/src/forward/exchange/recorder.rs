@@ -140,6 +140,7 @@ impl<'a> Recorder<'a> {
     ) -> Option<Sample> {
         let elapsed = self.count.answered(&self.request_metrics, status, now);
         flight.responded(status, elapsed);
+        // The duration of the exchange as well, if the destination was picked at its start.
         (self.count.picked() == self.count.started()).then_some(elapsed)
     }
 
@@ -183,24 +184,26 @@ impl<'a> Recorder<'a> {
     /// Records the successful end of the response while the upload continues.
     #[cold]
     pub(crate) fn end_early(&mut self, now: Instant) {
-        self.settle(None, now, None);
+        self.finish(None, now, None);
+        // The request is no longer active, though its upload goes on.
         self.request_metrics.active = None;
     }
 
     /// Records the end of the response.
     #[inline]
     pub(crate) fn end(mut self, error: Option<ForwardErrorKind>, now: Instant) {
-        self.settle(error, now, None);
+        self.finish(error, now, None);
     }
 
     /// Records the successful end of the response, after `elapsed` if that is known.
     #[inline]
     pub(crate) fn end_well(mut self, now: Instant, elapsed: Option<Sample>) {
-        self.settle(None, now, elapsed);
+        self.finish(None, now, elapsed);
     }
 
     #[inline]
-    fn settle(&mut self, error: Option<ForwardErrorKind>, now: Instant, elapsed: Option<Sample>) {
+    fn finish(&mut self, error: Option<ForwardErrorKind>, now: Instant, elapsed: Option<Sample>) {
+        // An early end was counted already.
         if self.count.has_ended() {
             return;
         }
@@ -217,6 +220,7 @@ impl<'a> Ledger<'a> for Recorder<'a> {
     }
 
     fn moved_to(&mut self, destination: &'a Arc<DestinationState>) {
+        // The latency counts from the pick of this destination, without the time that the failed one took.
         self.count.picked_at(Instant::now());
         self.sent_to(destination);
     }
@@ -225,7 +229,7 @@ impl<'a> Ledger<'a> for Recorder<'a> {
 impl Drop for Recorder<'_> {
     fn drop(&mut self) {
         if !self.count.has_ended() {
-            self.settle(Some(self.count.cancelled()), Instant::now(), None);
+            self.finish(Some(self.count.cancelled()), Instant::now(), None);
         }
     }
 }

@@ -59,6 +59,7 @@ impl<D: Downstream> Relay<'_, D> {
             upgrade: self.down.switch().is_some(),
         };
         loop {
+            // A client that does not take its interim responses stops the reading of more.
             ready!(self.down.poll_interim(cx, &mut self.flow.download))?;
             let Http1Connection { io, input, .. } = &mut *self.connection;
             if !input.is_empty() {
@@ -148,6 +149,7 @@ impl<D: Downstream> Relay<'_, D> {
     ) -> Result<StatusCode, ResponseFailure> {
         let status = StatusCode::from_u16(response.status());
         let status = status.map_err(|_| ResponseFailure::meaningless("it has no status"))?;
+        // Only an exchange that may switch can carry a tunnel.
         if response.framing() == Framing::Tunnel && self.down.switch().is_none() {
             return Err(ResponseFailure::meaningless("it switches protocols"));
         }
@@ -184,6 +186,7 @@ impl<D: Downstream> Relay<'_, D> {
     /// complete. Returns true if the request is complete, too.
     #[inline]
     pub(crate) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Failure>> {
+        // The upload goes on while the response comes.
         if let Err(failure) = self.poll_upload(cx) {
             return Poll::Ready(Err(failure));
         }
@@ -239,6 +242,7 @@ impl<D: Downstream> Relay<'_, D> {
     fn send(&mut self, cx: &mut Context<'_>) -> Result<(), Failure> {
         let Http1Connection { io, input, .. } = &mut *self.connection;
         let flow = &mut *self.flow;
+        // A response before the end of the request forbids reuse, so it is looked for before each write.
         if flow.outbound.has_begun() && flow.download.is_unanswered() {
             flow.progress.look_ahead(input, io, cx);
         }
@@ -255,6 +259,7 @@ impl<D: Downstream> Relay<'_, D> {
     #[cold]
     fn upload_broke(&mut self, cx: &mut Context<'_>, broken: UploadFailure) -> Result<(), Failure> {
         let download = &mut self.flow.download;
+        // A reset also breaks the upload, but it is a cancellation and no malformed body.
         if self.down.poll_reset(cx, download).is_ready() {
             return Err(self.disconnected(Cause::ClientGone));
         }
@@ -301,6 +306,7 @@ impl<D: Downstream> Relay<'_, D> {
                 let instead = StatusCode::INTERNAL_SERVER_ERROR;
                 return Failure::Suppressed(status, ForwardErrorKind::Extension, instead);
             }
+            // No byte went to the client, so it can still get an error.
             ResponseFailure::Disagreed(status) => {
                 let (kind, instead) = End::Unrepresentable.verdict(Stage::Done, true);
                 return Failure::Suppressed(status, kind, instead);
@@ -317,6 +323,7 @@ impl<D: Downstream> Relay<'_, D> {
         let failure = self.flow.progress.failure(end, upload, is_unanswered);
         let cause = self.connection.failed().and_then(SendError::cause);
         match (failure, cause) {
+            // A stopped upload has a cause of its own already.
             (Failure::Unanswered(kind, status), Some(cause))
                 if !self.flow.progress.is_stopped() =>
             {
@@ -331,7 +338,9 @@ impl<D: Downstream> Relay<'_, D> {
     #[inline]
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         let flow = &mut *self.flow;
+        // The exchange waits, so the response has not arrived as a whole.
         flow.whole = None;
+        // The counters stay current while a long exchange waits.
         flow.count(&self.picked.in_flight, self.down.record());
         let has_sent_all = flow.outbound.stage() == Stage::Done;
         let gone = self
@@ -367,6 +376,7 @@ impl<D: Downstream> Relay<'_, D> {
             {
                 ready!(self.down.poll_due(cx, gate_due));
                 flow.outbound.open_gate();
+                // `poll_head` sees the opened gate, and sends the body.
                 return Poll::Pending;
             }
             if let Some(pace_due) = flow.outbound.pace_due()
@@ -380,6 +390,7 @@ impl<D: Downstream> Relay<'_, D> {
                     let (end, upload) = (End::TooSlow, flow.outbound.stage());
                     return Poll::Ready(flow.progress.failure(end, upload, is_unanswered));
                 }
+                // A new window of the data rate has begun, so its deadline is another.
                 continue;
             }
             ready!(self.down.poll_due(cx, due));
@@ -387,6 +398,7 @@ impl<D: Downstream> Relay<'_, D> {
                 let upload = flow.outbound.stage();
                 return Poll::Ready(flow.progress.timed_out(upload, is_unanswered));
             }
+            // The timeout of the route ends the exchange even if the client reads fast enough.
             let pressure = match limit {
                 Some(limit) if limit <= Instant::now() => Backpressure::Idle,
                 _ => unacknowledged,

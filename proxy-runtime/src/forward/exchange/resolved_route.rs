@@ -62,6 +62,7 @@ impl<'a> ResolvedRoute<'a> {
         let Lookup::Matched(index) = generation.find_route(&head) else {
             return Err(None);
         };
+        // Layers, for example, need a request in `http` types.
         if !generation.route(index).is_raw() {
             return Err(Some(index));
         }
@@ -69,6 +70,7 @@ impl<'a> ResolvedRoute<'a> {
         let resolved = Self::of_route(service, generation, index, &head, asked);
         let resolved = resolved.ok_or(Some(index))?;
         match down.framing() {
+            // The service rejects it, and reads nothing of the body.
             Framing::Length(length) if length > resolved.allowed(down.body_limit()) => {
                 Err(Some(index))
             }
@@ -91,6 +93,7 @@ impl<'a> ResolvedRoute<'a> {
         let route = snapshot.route_at(index);
         let route_state = generation.route(index);
         let plan = route_state.inner_plan();
+        // Rejections are rare, so they take the slower way.
         if route_state.rejection().is_some() || strict_path::check(route, || head.path()).is_err() {
             return None;
         }
@@ -137,6 +140,7 @@ impl<'a> ResolvedRoute<'a> {
         let shared = self.service.shared();
         let mut count = down.count(now);
         if let Some(tracer) = shared.tracer() {
+            // An attempt of a layer belongs to the trace of its request.
             match down.attempts() {
                 Some(attempts) => attempts.link_trace(&mut count),
                 None => {
@@ -206,6 +210,7 @@ impl<'a> ResolvedRoute<'a> {
         recorder: &Recorder<'_>,
     ) -> Option<Instant> {
         let timeout = self.route.timeout();
+        // The attempts of layers share the time limit of their request.
         let arrived = || down.arrived().unwrap_or_else(|| recorder.started());
         timeout.map(|wait| after(arrived(), wait))
     }
@@ -247,6 +252,7 @@ impl<'a> ResolvedRoute<'a> {
             state: self.state,
             pool: self.service.pool(),
             switch: down.switch(),
+            // A request that cannot be repeated is worth a system call to check its idle connection.
             is_careful: has_body || !self.method.is_idempotent(),
             is_bound: self.state.is_bound(self.cluster, picked.bond),
             due: self.head_due(down, recorder),
@@ -264,6 +270,7 @@ impl<'a> ResolvedRoute<'a> {
         if picked.bond == Bond::None {
             return None;
         }
+        // In a split, the key must lead back to the same cluster, too.
         let names_cluster = matches!(self.route.target(), RouteTarget::Weighted(_));
         let (index, bond) = (picked.index, picked.bond);
         self.state.new_key(self.cluster, index, bond, names_cluster)
@@ -282,6 +289,7 @@ impl<'a> ResolvedRoute<'a> {
         now: Instant,
     ) -> Result<Option<Lease>, ForwardError> {
         let wanted = match self.state.speaks_http1() {
+            // The usual case needs no choice of a version for each request.
             true => place.wanted_in(picked.index, Protocols::Http1),
             false => place.wanted(picked.index)?,
         };
@@ -318,6 +326,7 @@ impl<'a> ResolvedRoute<'a> {
         (connection, until): (&Http1Connection, Option<Instant>),
         now: Instant,
     ) {
+        // The clones are made only for a log that wants them.
         if let Some(record) = down.record()
             && record.wants_info()
         {
@@ -366,6 +375,7 @@ fn changed_method<H: RequestHead>(asked: Method, route: &Route, head: &H) -> Opt
         return Some(asked);
     };
     let sent = Method::of(sent);
+    // Responses to these have no body, are a tunnel, or repeat the request.
     let has_own_shape = |method| matches!(method, Method::Head | Method::Connect | Method::Trace);
     (sent == asked || !(has_own_shape(asked) || has_own_shape(sent))).then_some(sent)
 }

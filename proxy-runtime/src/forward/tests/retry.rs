@@ -82,7 +82,7 @@ async fn a_request_of_which_a_byte_has_left_is_not_sent_again() {
     assert_eq!(origin.traffic().requests(), 0);
 }
 
-/// What fails of a request is its body, so there is nothing left to be sent over another connection.
+/// The body of the request has failed, so there is nothing to send over another connection.
 #[tokio::test]
 async fn a_request_whose_body_fails_is_not_sent_again() {
     let origin = RawOrigin::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");

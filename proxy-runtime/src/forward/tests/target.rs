@@ -43,7 +43,7 @@ fn f01_to_f08_urls() {
     }
 }
 
-/// YARP sends `%252F` (F10); this proxy leaves what nobody wants changed as it is.
+/// YARP sends `%252F` (F10); this proxy changes nothing without being told to.
 #[test]
 fn f10_encoded_paths_stay_as_they_are() {
     for address in ["http://a", "http://a/base"] {

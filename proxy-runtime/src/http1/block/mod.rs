@@ -36,6 +36,7 @@ pub(super) fn words(block: &Block, except: u8) -> u32 {
 /// not tested.
 #[inline(always)]
 pub(super) fn text(block: &Block, skipped: u32) -> u32 {
+    // A larger shift would overflow.
     let controls = by::controls(block) >> skipped.min(SIZE);
     skipped + controls.trailing_zeros()
 }

@@ -41,6 +41,7 @@ pub(super) fn controls(block: &Block) -> u32 {
 
 #[inline(always)]
 fn is_at_most(bytes: m128i, most: u8) -> m128i {
+    // SSE2 compares signed bytes only.
     cmp_eq_mask_i8_m128i(min_u8_m128i(bytes, each(most)), bytes)
 }
 

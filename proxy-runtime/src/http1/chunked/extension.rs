@@ -44,6 +44,7 @@ impl Extension {
             (Self::Quoted, b'"') => Self::QuotedEnd,
             (Self::Quoted, b'\\') => Self::Escaped,
             (Self::Quoted | Self::Escaped, b'\t' | b' '..=b'~' | 0x80..) => Self::Quoted,
+            // Such as white space, which the grammar calls bad.
             _ => return None,
         }))
     }

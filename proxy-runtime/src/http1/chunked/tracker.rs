@@ -220,6 +220,7 @@ impl ChunkTracker {
                     self.trailers(&bytes[at..], limits, table, &mut progress)?;
                     break;
                 }
+                // The rest belongs to the next message.
                 ChunkState::Ended => break,
                 ChunkState::Rejected(rejection) => return Err(rejection),
             }
@@ -252,6 +253,7 @@ impl ChunkTracker {
             return Err(Rejection::ChunkSize);
         }
         self.digits += 1;
+        // 16 digits fit into 64 bits.
         self.remaining = self.remaining << 4 | u64::from(digit);
         Ok(())
     }
@@ -336,6 +338,7 @@ fn plain_line(bytes: &[u8]) -> Option<(u64, usize)> {
     for (at, byte) in bytes.iter().take(8).enumerate() {
         match hexadecimal(*byte) {
             Some(digit) => size = size << 4 | u64::from(digit),
+            // A size of 0 begins the trailers, and goes the long way.
             None if size > 0 && *byte == b'\r' && bytes.get(at + 1) == Some(&b'\n') => {
                 return Some((size, at + 2));
             }

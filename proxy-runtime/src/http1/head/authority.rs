@@ -39,6 +39,7 @@ fn bracketed_end(bytes: &[u8]) -> Option<usize> {
 fn port_end(bytes: &[u8], start: usize) -> Option<usize> {
     let rest = &bytes[start..];
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    // A port beyond 65535 is none.
     let number = rest[..digits].iter().try_fold(0_u16, |number, digit| {
         number.checked_mul(10)?.checked_add(u16::from(digit - b'0'))
     });

@@ -21,6 +21,7 @@ pub(super) fn read_length(
     table: &mut HeadTable,
     version: Version,
 ) -> Result<Announced, Rejection> {
+    // The coding first, since it overrides a length (RFC 9112 section 6.3).
     if let Some(coding) = table.first(FieldClass::TransferEncoding) {
         // Some programs join the lines, others read one of them.
         if table.repeated.contains(FieldClass::TransferEncoding) {
@@ -47,6 +48,7 @@ pub(super) fn read_length(
             return Err(Rejection::LengthInvalid);
         }
         let value = length.value().get(window);
+        // Some recipients read a leading zero as octal, so it is left out later.
         table.is_length_padded = matches!(value, [b'0', _, ..]);
         return parse_length(value).map(Announced::Length);
     }
@@ -60,6 +62,7 @@ pub(super) fn read_length(
 #[inline]
 fn has_tabs_around(window: &[u8], field: &Field) -> bool {
     let (name, value) = (field.name(), field.value());
+    // The usual form has one space before the value, and none behind it.
     let is_plain = name.end() + 2 == value.start()
         && byte_at(window, name.end() + 1) == Some(b' ')
         && byte_at(window, value.end()) == Some(b'\r');
@@ -120,6 +123,7 @@ fn not_chunked(value: &[u8]) -> Rejection {
     let codings = || value.split(|byte| *byte == b',').map(trim);
     let last = codings().count() - 1;
     for (number, coding) in codings().enumerate() {
+        // `chunked` may only be the last coding (RFC 9112 section 6.1).
         if !all(coding, TOKEN) || (is(coding, b"chunked") && number < last) {
             return Rejection::CodingInvalid;
         }

@@ -44,6 +44,7 @@ pub(in crate::http1) fn read_fields(
     section: Section,
     table: &mut HeadTable,
 ) -> Result<usize, Stop> {
+    // Locals, so that the loop stores nothing into the table but fields.
     let mut line = table.line;
     let mut seen = table.seen;
     let mut repeated = table.repeated;
@@ -101,6 +102,7 @@ fn plain_line(window: &[u8], line: u32) -> Option<Line<'_>> {
     let [b':', b' ', b'!'..=0xff] = chunk_at(window, line + length)? else {
         return None;
     };
+    // A line that begins with a colon goes the long way, which rejects it.
     if name.is_empty() {
         return None;
     }
@@ -112,6 +114,7 @@ fn plain_line(window: &[u8], line: u32) -> Option<Line<'_>> {
         },
         None => text_end(window, value),
     };
+    // Everything else, such as a tab, goes the long way.
     let is_plain = pair_at(window, end) == Some(b"\r\n");
     is_plain.then_some(Line { name, value, end })
 }
@@ -163,6 +166,7 @@ fn trimmed_end(window: &[u8], start: u32, mut end: u32) -> u32 {
 fn read_name(line: &[u8], section: Section) -> Result<&[u8], Stop> {
     let (name, behind) = line.split_at(token_end(line, 0));
     match behind {
+        // More bytes may complete the name, or the empty line.
         [] | [b'\r'] if name.is_empty() || behind.is_empty() => Err(Stop::Partial),
         [b':', ..] if !name.is_empty() => {
             // Many programs map `-` to `_` in names.

@@ -272,8 +272,8 @@ pub(crate) fn read_request(
     } else {
         read_head(window, limits, table)
     };
-    let settled = match read {
-        Ok(end) => settle(window, end, table, request).map(Status::Complete),
+    let validated = match read {
+        Ok(end) => validate_head(window, end, table, request).map(Status::Complete),
         // An empty line in front, a space, and the version with its space and line end.
         Err(Stop::Partial)
             if table.line == 0 && window.len() > limits.request_line.saturating_add(2 + 1 + 11) =>
@@ -288,7 +288,7 @@ pub(crate) fn read_request(
         Err(Stop::Rejected(rejection)) => Err(rejection),
     };
     table.end();
-    settled
+    validated
 }
 
 /// Parses line and fields into the table. Returns the end of the head.
@@ -304,7 +304,7 @@ fn read_head(window: &[u8], limits: &HeadLimits, table: &mut HeadTable) -> Resul
 
 /// Validates the parsed head as a whole.
 #[inline]
-fn settle(
+fn validate_head(
     window: &[u8],
     end: usize,
     table: &mut HeadTable,
@@ -312,12 +312,12 @@ fn settle(
 ) -> Result<(), Rejection> {
     *request = RawRequest {
         line: table.request_line,
-        authority: settle_authority(window, table)?,
+        authority: resolve_authority(window, table)?,
         length: end as u32,
         ..RawRequest::unread()
     };
     if !table.seen.intersection(NOTEWORTHY).is_empty() {
-        settle_noteworthy(window, table, request)?;
+        resolve_noteworthy(window, table, request)?;
     }
     Ok(())
 }
@@ -325,7 +325,7 @@ fn settle(
 /// Validates the authority (RFC 9112 section 3.2): one valid `Host`, which HTTP/1.0 may lack, and
 /// which an absolute target overrides.
 #[inline]
-fn settle_authority(window: &[u8], table: &HeadTable) -> Result<Span, Rejection> {
+fn resolve_authority(window: &[u8], table: &HeadTable) -> Result<Span, Rejection> {
     let line = &table.request_line;
     let host = match table.first(FieldClass::Host) {
         None if line.version == Version::Http11 => return Err(Rejection::HostMissing),
@@ -351,7 +351,7 @@ fn settle_authority(window: &[u8], table: &HeadTable) -> Result<Span, Rejection>
     })
 }
 
-fn settle_noteworthy(
+fn resolve_noteworthy(
     window: &[u8],
     table: &mut HeadTable,
     request: &mut RawRequest,
@@ -379,6 +379,7 @@ fn settle_noteworthy(
         && version == Version::Http11
     {
         let is_websocket = has_element(window, table, FieldClass::Upgrade, b"websocket");
+        // Some programs take the body for the first bytes of the tunnel.
         if is_websocket && !request.framing.is_empty() {
             return Err(Rejection::UpgradeWithBody);
         }

@@ -71,6 +71,7 @@ fn not_a_target(window: &[u8], room: usize, start: usize, method: Method) -> Sto
 fn read_method(window: &[u8], start: usize) -> Result<(Method, usize), Stop> {
     let bytes = &window[start..];
     let first = bytes.first_chunk();
+    // The frequent methods, each compared as one word.
     let (method, length) = if first == Some(b"GET ") {
         (Method::Get, 3)
     } else if first == Some(b"PUT ") {

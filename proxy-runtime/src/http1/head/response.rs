@@ -108,8 +108,8 @@ pub fn parse_response(
     } else {
         read_head(window, limits, table)
     };
-    let settled = match read {
-        Ok((line, end)) => settle(window, line, end, asked, table).map(Status::Complete),
+    let validated = match read {
+        Ok((line, end)) => validate_head(window, line, end, asked, table).map(Status::Complete),
         Err(Stop::Partial) if window.len() < limits.most_bytes() => {
             table.pause(window);
             return Ok(Status::Partial);
@@ -118,7 +118,7 @@ pub fn parse_response(
         Err(Stop::Rejected(rejection)) => Err(rejection),
     };
     table.end();
-    settled
+    validated
 }
 
 #[inline]
@@ -146,7 +146,7 @@ fn read_head(
 }
 
 #[inline]
-fn settle(
+fn validate_head(
     window: &[u8],
     line: StatusLine,
     end: usize,
@@ -159,7 +159,7 @@ fn settle(
         let announced = read_length(window, table, line.version)?;
         (announced, read_connection(window, table)?)
     };
-    let framing = settle_framing(line.status, announced, asked)?;
+    let framing = resolve_framing(line.status, announced, asked)?;
     // A body after a 204 would be read as the next response.
     let is_doubtful =
         line.status == 204 && !matches!(announced, Announced::Nothing | Announced::Length(0));
@@ -174,7 +174,7 @@ fn settle(
 
 /// The framing, in the order of RFC 9112 section 6.3.
 #[inline]
-fn settle_framing(
+fn resolve_framing(
     status: u16,
     announced: Announced,
     asked: RequestInfo,

@@ -105,6 +105,7 @@ impl HeadTable {
     /// The first field of a class.
     #[inline]
     pub fn first(&self, class: FieldClass) -> Option<&Field> {
+        // Saves the search for most classes.
         if !self.seen.contains(class) {
             return None;
         }

@@ -125,6 +125,7 @@ fn read_absolute(
     target: &mut Target,
 ) -> Result<usize, Stop> {
     let rest = &line[start..];
+    // Schemes are compared ignoring case (RFC 3986 section 3.1).
     let scheme = match rest {
         _ if begins_with(rest, b"http://") => 7,
         _ if begins_with(rest, b"https://") => 8,

@@ -73,6 +73,7 @@ impl RequestHead for RequestView<'_> {
     fn path(&self) -> &str {
         match self.request.target_form() {
             TargetForm::Asterisk => "*",
+            // RFC 9110 section 4.2.3.
             TargetForm::Absolute if self.request.path().is_empty() => "/",
             _ => self.request.path().text(self.buffer),
         }
@@ -113,6 +114,7 @@ impl RequestHead for RequestView<'_> {
             return;
         }
         for field in self.table.fields() {
+            // Most names differ in length; fields that are not trusted do not exist for routes.
             if field.name().len() as usize == name.len()
                 && field.class() != FieldClass::Distrusted
                 && field

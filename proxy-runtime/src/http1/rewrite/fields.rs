@@ -31,6 +31,7 @@ impl Copied<'_> {
     pub(super) fn has(self, buffer: &[u8], field: &Field) -> bool {
         match self {
             Self::All => true,
+            // The body is sent with its length, whatever a route copies.
             _ if field.class() == FieldClass::ContentLength => true,
             Self::None => false,
             Self::Only(names) => names.iter().any(|name| name.is_of(buffer, field)),
@@ -108,6 +109,7 @@ pub(super) fn copy_fields<C: Changes>(
             let mut stays = true;
             if doubtful.contains(class) {
                 stays = choice.has(buffer, field);
+                // The only line of the class has been seen.
                 if !table.is_repeated(class) {
                     doubtful = doubtful.without(class);
                 }
@@ -145,6 +147,7 @@ pub fn write_trailers(section: &[u8], table: &HeadTable, out: &mut Vec<u8>) {
         if is_dropped_from_trailers(field.name().get(section), field.class()) {
             continue;
         }
+        // A line ends where the next one begins.
         let next = table.fields().get(number + 1);
         let end = next.map_or(section.len() - 2, |next| next.name().start() as usize);
         out.extend_from_slice(&section[field.name().start() as usize..end]);

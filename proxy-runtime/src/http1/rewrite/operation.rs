@@ -16,6 +16,7 @@ pub struct FieldName {
 impl FieldName {
     /// Prepares a name, which is written as given. `None` if it is no token (RFC 9110 section 5.1).
     pub fn new(name: &str) -> Option<Self> {
+        // A `Field` stores the length of its name in 16 bits.
         let is_name = all(name.as_bytes(), TOKEN) && u16::try_from(name.len()).is_ok();
         is_name.then(|| Self {
             prefix: [b"\r\n", name.as_bytes(), b": "].concat().into(),

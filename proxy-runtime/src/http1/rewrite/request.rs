@@ -30,6 +30,7 @@ pub struct OutgoingTarget<'a> {
 impl<'a> OutgoingTarget<'a> {
     /// `None` unless `path` begins with `/` or is `*`, and path and query, which is without its `?`, could be received.
     pub fn new(path: &'a [u8], query: Option<&'a [u8]>) -> Option<Self> {
+        // A `?` would begin the query.
         let is_path = (path.first() == Some(&b'/') && is_target(path) && !path.contains(&b'?'))
             || (path == b"*" && query.is_none());
         (is_path && query.is_none_or(is_target)).then_some(Self { path, query })
@@ -100,11 +101,13 @@ pub(crate) fn write_changed_request<C: Changes>(
     out: &mut Vec<u8>,
 ) {
     let end = request.head_length() - END.len();
+    // Grows once for most routes.
     out.reserve(end + 256);
     let mut dropped = rewrite
         .copied
         .dropping(ClassSet::CONNECTION.union(rewrite.dropped));
     let from = if begins_as_written(buffer, request, table, rewrite) {
+        // `Host` is copied together with the request line.
         dropped = dropped.without(FieldClass::Host);
         request.method_span().start() as usize
     } else {
@@ -134,6 +137,7 @@ pub(crate) fn write_changed_request<C: Changes>(
         copied: rewrite.copied,
     };
     copy_fields(buffer, table, (from, end), &choice, out);
+    // The received line was left out with the fields of the connection.
     if request.framing() == Framing::Chunked {
         out.extend_from_slice(CHUNKED);
     }

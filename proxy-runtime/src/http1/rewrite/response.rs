@@ -70,6 +70,7 @@ pub fn write_response(
     out: &mut Vec<u8>,
 ) {
     let end = response.head_length() - END.len();
+    // Grows once for most routes.
     out.reserve(end + 256);
     let from = match is_line_as_written(response) {
         true => 0,
@@ -82,6 +83,7 @@ pub fn write_response(
         .copied
         .dropping(ClassSet::CONNECTION.union(rewrite.dropped));
     let mut length = None;
+    // RFC 9110 section 8.6; a body in chunks declares no length.
     if response.is_bodiless() || rewrite.chunked {
         dropped = dropped.with(FieldClass::ContentLength);
     } else if let Framing::Length(known) = response.framing()

@@ -459,7 +459,7 @@ async fn a_destination_in_doubt_is_probed_faster() {
     sleep(Duration::from_millis(12_200)).await;
     assert_eq!(health(&proxy, "a"), Health::Unhealthy);
     assert_eq!((script.count("a"), script.count("b")), (3, 2));
-    // Nobody doubts that it is unhealthy.
+    // It is known to be unhealthy, so probes come at the usual interval again.
     sleep(Duration::from_secs(4)).await;
     assert_eq!(script.count("a"), 3);
     script.answer("a", Answer::Status(200));

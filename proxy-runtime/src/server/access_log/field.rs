@@ -41,7 +41,7 @@ pub(super) enum LogField {
 /// The value of a field.
 #[derive(Debug)]
 pub(super) enum Value<'a> {
-    /// Text of our own, without characters that need an escape.
+    /// Text of the proxy, without characters that need an escape.
     Plain(Cow<'static, str>),
     /// Bytes from outside.
     Foreign(Cow<'a, [u8]>),
@@ -199,6 +199,7 @@ pub(super) struct RemoteAddress(pub(super) SocketAddr);
 impl fmt::Display for RemoteAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.port() {
+            // A trusted proxy may report an address without a port.
             0 => self.0.ip().fmt(f),
             _ => self.0.fmt(f),
         }

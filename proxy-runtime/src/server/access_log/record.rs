@@ -81,6 +81,7 @@ impl AccessRecord<'_> {
             Outcome::Aborted => Some(self.disconnected.unwrap_or(Cause::ClientGone)),
             Outcome::Failed => Some(Cause::ExtensionFailed),
         };
+        // From the most specific to the least.
         of_error
             .or_else(of_exchange)
             .or_else(of_rejection)
@@ -173,6 +174,7 @@ impl Draft {
 
     /// Records the exchange of a client that has left before its response.
     pub(crate) fn left(&mut self, exchange: ExchangeInfo) {
+        // A response that has begun has noted its exchange already.
         self.exchange.get_or_insert(exchange);
     }
 
@@ -195,6 +197,7 @@ impl Draft {
     /// Records why the server drops the request before its end, if nothing else is known.
     pub(crate) fn dropped(&mut self) {
         match Cause::of_drop() {
+            // The default for an early end.
             Cause::ClientGone => {}
             cause => {
                 self.disconnected.get_or_insert(cause);

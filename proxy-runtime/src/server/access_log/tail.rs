@@ -18,8 +18,8 @@ const LONGEST: usize = 512;
 
 /// The latest requests for the [admin API](crate::admin): the fields of the access log, without the values of queries.
 ///
-/// At most 200 are kept. Of one second, only so many are taken, and as many failed ones beside them; the others cost
-/// two atomic operations.
+/// At most 200 are kept. The number per second is limited, separately for failed requests and for others. A request
+/// beyond the limit costs two atomic operations.
 pub struct RequestTail {
     per_second: u32,
     begun: Instant,
@@ -42,7 +42,7 @@ struct Kept {
 }
 
 impl RequestTail {
-    /// Keeps at most so many requests of a second.
+    /// Keeps at most `per_second` requests of a second, and as many failed ones.
     pub fn new(per_second: u32) -> Self {
         Self {
             per_second,
@@ -93,6 +93,7 @@ impl RequestTail {
 impl SecondLimit {
     /// Returns true if one more may be taken in this second.
     fn takes(&self, second: u32, most: u32) -> bool {
+        // Second and count are one word, so that one exchange updates both.
         let more = |slot: u64| {
             let (of, count) = ((slot >> 32) as u32, slot as u32);
             let count = if of == second { count } else { 0 };
@@ -109,6 +110,7 @@ impl AccessLogSink for RequestTail {
             true => &self.failed,
             false => &self.served,
         };
+        // Before the line is written, so that requests that are left out cost little.
         if !allowed.takes(second, self.per_second) {
             self.left_out.fetch_add(1, Relaxed);
             return;
@@ -127,6 +129,7 @@ impl AccessLogSink for RequestTail {
             &AccessLogFormat::Json,
             QueryLogging::Names,
         );
+        // Locked only now, so that no worker waits while another one formats a line.
         let mut kept = self.kept.lock();
         kept.taken += 1;
         let number = kept.taken;

@@ -71,6 +71,7 @@ impl FromStr for AccessLogTemplate {
         let mut text = String::new();
         let mut rest = template;
         while let Some(at) = rest.find(['{', '}']) {
+            // For the message, counted from the beginning of the template.
             let place = template.len() - rest.len() + at;
             let (before, from) = rest.split_at(at);
             text.push_str(before);

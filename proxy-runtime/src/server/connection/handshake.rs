@@ -41,6 +41,7 @@ pub(crate) async fn within<F: Future>(
         if mode != before {
             alarm.as_mut().reset(match mode {
                 Mode::Serving => latest,
+                // A handshake gets no more time than other incomplete requests once its slot is needed.
                 Mode::Full | Mode::Draining => latest.min(after(Instant::now(), limits.haste())),
             });
         }

@@ -12,11 +12,11 @@ impl ConnectionState {
     /// Returns true if the connection must end because of the memory that it holds.
     #[inline]
     pub(crate) fn is_shed(&self) -> bool {
-        self.has_held.load(Relaxed) && self.was_told()
+        self.has_held.load(Relaxed) && self.must_end()
     }
 
     #[inline(never)]
-    fn was_told(&self) -> bool {
+    fn must_end(&self) -> bool {
         let holding = self.holding.load();
         holding.as_ref().is_some_and(|holding| holding.is_shed())
     }
@@ -25,6 +25,7 @@ impl ConnectionState {
     /// much. Returns true if it must end already.
     #[inline]
     pub(crate) fn hold(&self, bytes: u64, waker: &Waker) -> bool {
+        // Most connections never hold anything, and need no look at the shared state.
         (bytes > 0 || self.has_held.load(Relaxed)) && self.hold_other(bytes, waker)
     }
 
@@ -32,6 +33,7 @@ impl ConnectionState {
     fn hold_other(&self, bytes: u64, waker: &Waker) -> bool {
         let holding = self.holding();
         if holding.bytes() != bytes {
+            // The waker first, since the change may end this very connection.
             holding.watch(waker);
             self.change_holding(&holding, holding.bytes(), bytes);
         }

@@ -98,10 +98,10 @@ impl Transport for tokio_rustls::server::TlsStream<ClientSocket> {
     }
 }
 
-/// The socket of a connection: counts, notices who waits for whom, and ends the connection properly.
+/// The socket of a connection: counts bytes, notes which side waits for the other, and ends the connection properly.
 ///
-/// It is the last thing of a connection that lives, also when the connection became a tunnel, so that it holds the
-/// connection's place in the count.
+/// It outlives all other parts of a connection, also after a switch to a tunnel, so it holds the connection's place
+/// in the count.
 pub(crate) struct ConnectionIo<T: Transport> {
     transport: T,
     /// Bytes to read again: the start of HTTP/2.
@@ -154,7 +154,7 @@ impl<T: Transport> ConnectionIo<T> {
 
     /// # Errors
     ///
-    /// The connection was told to end for what it holds.
+    /// Fails if the connection must end because of the memory that it holds.
     #[inline]
     fn may_go_on(&self) -> io::Result<()> {
         match self.state.is_shed() {
@@ -203,6 +203,7 @@ impl<T: Transport> AsyncRead for ConnectionIo<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        // Bytes that were read earlier come first.
         if let Some(prefix) = &mut this.prefix {
             let part = prefix.len().min(buffer.remaining());
             buffer.put_slice(&prefix[..part]);
@@ -269,6 +270,7 @@ impl<T: Transport> AsyncWrite for ConnectionIo<T> {
             match &mut this.linger {
                 Linger::No => {
                     ready!(Pin::new(&mut this.transport).poll_shutdown(cx))?;
+                    // RFC 9112 section 9.6: a close with unread bytes could cost the client its response.
                     this.linger = if this.state.should_linger() {
                         Linger::Reading {
                             until: Box::pin(sleep(LINGER)),
@@ -288,10 +290,10 @@ impl<T: Transport> AsyncWrite for ConnectionIo<T> {
     }
 }
 
-/// Reads and discards until the peer closes, the time is over, or too much came.
+/// Reads and discards until the peer closes, the time is over, or the maximum of bytes is reached.
 ///
 /// Closing a socket with unread bytes makes the system send a reset, and a reset makes the peer's system drop what it
-/// had received: the very response that says what was wrong (RFC 9112 section 9.6).
+/// had received: the response that explains the rejection (RFC 9112 section 9.6).
 fn poll_discard<T: Transport>(
     transport: &mut T,
     until: Pin<&mut Sleep>,
@@ -306,6 +308,7 @@ fn poll_discard<T: Transport>(
         let mut buffer = ReadBuf::new(&mut discarded);
         let result = ready!(Pin::new(&mut *transport).poll_read(cx, &mut buffer));
         let read = buffer.filled().len();
+        // A client that sends on and on gets no more time.
         if result.is_err() || read == 0 || read >= *left {
             return Poll::Ready(());
         }
@@ -375,6 +378,7 @@ enum Linger {
 
 impl<T: Transport> Drop for ConnectionIo<T> {
     fn drop(&mut self) {
+        // A plain close would make a truncated response look complete.
         if self.state.abort.load(Relaxed) || self.state.is_shed() || self.state.worker.is_cutting()
         {
             self.transport.reset_on_drop();

@@ -5,14 +5,13 @@
 //!                         └─ else ────────▶ http1::serve                                  ▲
 //! serve_cleartext ────────────────────────▶ http1::serve ─ begins with HTTP/2's preface ──┘
 //!
-//! head ─▶ RequestRecord ─▶ edge ─┬─ a proxy is served, and nothing is against it ─▶ Http1Downstream,
-//! Http2Downstream (byte path)
-//!                                └─ else ─▶ ServiceCall ─▶ the service ─▶ ResponseBody                             (typed path)
+//! head ─▶ RequestRecord ─▶ validation ─┬─ a proxy, and a request for the byte path ─▶ Http1Downstream, Http2Downstream
+//!                                      └─ else ─▶ ServiceCall ─▶ the service ─▶ ResponseBody
 //! ```
 //!
-//! Here is what both versions have in common: the socket ([`ConnectionIo`]), what is known and counted of the
-//! connection ([`ConnectionState`]) and of each request ([`RequestRecord`]), and the way to the service and back
-//! ([`ServiceCall`], [`RequestBody`], [`ResponseBody`]).
+//! This module has the parts that both versions share: the socket ([`ConnectionIo`]), the state of the connection
+//! ([`ConnectionState`]) and of each request ([`RequestRecord`]), and the call of the service ([`ServiceCall`],
+//! [`RequestBody`], [`ResponseBody`]).
 
 pub(crate) mod handshake;
 mod holding;

@@ -51,6 +51,7 @@ impl DownloadPace {
     pub(crate) fn is_too_slow(&mut self, state: &ConnectionState, rate: Option<DataRate>) -> bool {
         let Some(rate) = rate else { return false };
         if !waits(state) {
+            // Nothing waits for the client, so its next window is a full one.
             self.run = None;
             return false;
         }

@@ -95,6 +95,7 @@ impl RequestRecord {
 
     /// Notes that the server rejects the request itself.
     pub(crate) fn rejected(&mut self, rejection: RequestRejection) {
+        // A failure of the service is no rejection.
         if rejection.status != StatusCode::INTERNAL_SERVER_ERROR {
             WorkerMetrics::add(&self.connection.metrics().rejected);
         }
@@ -164,6 +165,7 @@ impl Record for RequestRecord {
 
     fn completed_early(&mut self) {
         self.outcome = Outcome::Complete;
+        // The client has its response, so the line does not wait for the rest of the upload.
         self.log();
     }
 
@@ -196,6 +198,7 @@ impl Record for RequestRecord {
         let limits = &self.connection.worker.limits;
         let is_ours = match status {
             StatusCode::REQUEST_TIMEOUT => self.has_slow_upload,
+            // A limit of the route is no rejection by the server.
             TOO_LARGE => limits.body_bytes == Some(allowed),
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => true,
             _ => false,

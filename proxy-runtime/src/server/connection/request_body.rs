@@ -186,6 +186,7 @@ impl RequestBody {
             return polled;
         };
         match polled {
+            // Data that has arrived is delivered, however late it is.
             Poll::Ready(frame) => {
                 if let Some(Ok(frame)) = &frame {
                     pace.arrived(frame.data_ref().map_or(0, Bytes::len) as u64);
@@ -212,6 +213,7 @@ impl RequestBody {
             return Err(meter.reject(RequestBodyError::TooManyFields { limit }));
         }
         let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
+        // A body in chunks declares no length, so what has come is counted.
         let received = meter.received.fetch_add(bytes, Relaxed) + bytes;
         match (Allowance::new(self.limit).check(Some(received)), self.limit) {
             (Err(_), Some(limit)) => Err(meter.reject(RequestBodyError::TooLarge { limit })),
@@ -235,6 +237,7 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let this = self.get_mut();
+        // The error was delivered before; a reader that polls again gets no data.
         if this
             .meter
             .as_ref()
@@ -246,6 +249,7 @@ impl Body for RequestBody {
         this.has_ended |= match &frame {
             None => true,
             Some(Ok(frame)) => frame.is_trailers(),
+            // After an error more of the body may still come, see `drop`.
             Some(Err(_)) => false,
         };
         Poll::Ready(frame)
@@ -273,6 +277,7 @@ impl Drop for RequestBody {
             #[cfg(feature = "http2")]
             DataSource::Http2(reader) => {
                 if !self.has_ended && !reader.is_end() {
+                    // More data may still arrive, to which a closed socket would respond with a reset.
                     meter.connection.unread.store(true, Relaxed);
                 }
             }

@@ -67,6 +67,7 @@ impl<B: Body> ResponseBody<B> {
         } = &self.tracking;
         let has_rate = record.connection.worker.limits.data_rate.is_some();
         let is_exempt = may_be_exempt && expected.is_exempt;
+        // The minimum rate ends a client that takes nothing.
         if has_rate && !is_exempt {
             return None;
         }
@@ -110,7 +111,7 @@ impl<B: Body> ResponseBody<B> {
         tracking.is_flushed = is_flushed;
     }
 
-    /// A fixed text of ours.
+    /// Creates the body of a local reply, a fixed text.
     pub(crate) fn text(text: Bytes, record: RequestRecord) -> Self {
         let expected = Expected::default();
         Self {
@@ -196,6 +197,7 @@ impl Drop for Tracking {
     fn drop(&mut self) {
         self.taken();
         let sent = &mut self.record.sent;
+        // `unwritten` includes the framing, which `sent` does not.
         *sent = sent.saturating_sub(self.unwritten);
         if self.is_complete && self.is_flushed {
             self.record.outcome = Outcome::Complete;
@@ -216,6 +218,7 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.project();
+        // The transport polls for more only once it has room.
         this.tracking.taken();
         let mut body = match this.content.project() {
             ContentProjection::Service { body } => body,

@@ -66,7 +66,7 @@ impl ResponseRules {
 }
 
 pin_project! {
-    /// One request at who answers it, and the response to it.
+    /// The call of a handler for one request, and its response.
     pub(crate) struct ServiceCall<H>
     where
         H: Handler,
@@ -99,6 +99,7 @@ impl<H: Handler> ServiceCall<H> {
         mut record: RequestRecord,
     ) -> Self {
         if let Some(request) = request {
+            // The meter outlives the body, which the service takes.
             record.meter = request.body().meter().cloned();
             put_in_place(request.extensions_mut(), *record.info());
         }
@@ -256,13 +257,16 @@ fn pass_on<B: Body<Data = Bytes>>(
         return reject(FAILED, record, place);
     }
     if is_switch {
+        // The line of the log follows when the tunnel ends.
         record.hand_to_tunnel();
     } else {
+        // A 101 keeps its own `Connection: upgrade`.
         announce_close(response.headers_mut(), &record.connection);
     }
     let status = response.status();
     let length = content_length(response.headers(), response.body());
     let expected = Expected {
+        // RFC 9110 section 6.4.1.
         is_bodiless: rules.is_head
             || status.is_informational()
             || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED),
@@ -291,8 +295,8 @@ fn body_rejection(meter: Option<&Arc<BodyMeter>>, status: StatusCode) -> Option<
     is_failure.then_some(rejection)
 }
 
-/// A response of our own: a fixed text, and the end of the connection on HTTP/1, since whoever sent such a request
-/// may mean something else by what follows it.
+/// A local reply: a fixed text, and the end of the connection on HTTP/1, since the sender of such a request may mean
+/// something else by the bytes that follow it.
 #[cold]
 fn reject<B: Body<Data = Bytes>>(
     rejection: RequestRejection,
@@ -310,6 +314,7 @@ fn reject<B: Body<Data = Bytes>>(
         CONTENT_TYPE,
         HeaderValue::from_static("text/plain; charset=utf-8"),
     );
+    // RFC 9110 section 15.5.6 requires the field.
     if rejection.status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(ALLOW, HeaderValue::from_static(validation::ALLOWED_METHODS));
     }

@@ -87,6 +87,7 @@ impl ConnectionState {
         info: ConnectionInfo,
         accepted: Instant,
     ) -> Arc<Self> {
+        // A connection is created on the thread of its worker, whose reads the budget governs.
         worker.memory.claim_thread();
         worker.memory.tighten(&worker.metrics);
         Arc::new(Self {

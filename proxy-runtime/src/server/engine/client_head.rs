@@ -105,6 +105,7 @@ fn has_date(table: &HeadTable, rewrite: &ResponseRewrite<'_>) -> bool {
         Copied::All => has_come,
     };
     let operations = rewrite.operations.iter();
+    // The last operation on the field decides.
     operations.fold(stays, |has_date, operation| match operation {
         FieldOperation::Remove(name) if is(name) => false,
         FieldOperation::Set(name, _) | FieldOperation::Append(name, _) if is(name) => true,

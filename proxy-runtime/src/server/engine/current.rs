@@ -89,6 +89,7 @@ impl Engine {
         let route = snapshot.route_at(index);
         let cluster = match route.target() {
             RouteTarget::Cluster(cluster) => Some(snapshot.cluster_at(*cluster).id().clone()),
+            // A cluster that is drawn or computed is not known before the request is forwarded.
             _ => None,
         };
         ExchangeInfo {
@@ -109,6 +110,7 @@ impl Engine {
         let mut cache = self.generation.borrow_mut();
         let generation = cache.load();
         let mut current = self.current.borrow_mut();
+        // The earlier one is still held, so an equal address means the same configuration.
         if !Arc::ptr_eq(generation, &current.0.0) {
             *current = Current(Rc::new(WorkerReference(Arc::clone(generation))));
         }

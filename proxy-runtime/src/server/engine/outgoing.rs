@@ -44,6 +44,7 @@ impl<'a> PreparedHead<'a> {
     // Apart from the exchange, in which the compiler would inline the writes no more.
     #[inline(never)]
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
+        // The base path of a destination precedes the path of the request.
         if self.plan.rewrites_target || self.destination.address().path() != "/" {
             return self.write_elsewhere(out);
         }
@@ -57,6 +58,7 @@ impl<'a> PreparedHead<'a> {
     /// Writes the head with the changes of filters.
     #[cold]
     fn write_edited(&self, edits: &HeaderMutations, out: &mut Vec<u8>) -> Result<(), Invalid> {
+        // Without another target the request line is copied as received.
         if edits.path().is_none() && edits.query().is_none() {
             self.write_to(Other::default(), out);
             return Ok(());
@@ -101,6 +103,7 @@ impl<'a> PreparedHead<'a> {
 
     #[inline]
     fn write_to(&self, other: Other<'_>, out: &mut Vec<u8>) {
+        // The direct way, if no change depends on another one or on the received fields.
         if let (None, Some(removed)) = (self.edits, self.plan.request_removed)
             && !self.plan.may_be_imitated(self.table.classes())
             && !self.table.has_crumbs(self.buffer)
@@ -142,6 +145,7 @@ impl<'a> PreparedHead<'a> {
         let begin = out.len();
         let write = |host: Host<'_>, operations: &[FieldOperation<'_>]| {
             self.write_by(other, host, operations, out);
+            // When the head is changed for another destination, the path of the request is gone.
             let is_computed = matches!(self.plan.host, HostHeaderRule::Computed(_));
             if is_computed && !is_of_destination(host, self.edits, self.has_authority()) {
                 mark_host(&mut out[begin..]);
@@ -164,6 +168,7 @@ impl<'a> PreparedHead<'a> {
                 values.push(field.value().get(self.buffer));
             }
         }
+        // As HTTP/2 joins its crumbs (RFC 9113 section 8.2.3).
         Some((FieldName::new(COOKIE)?, values.join(&b"; "[..])))
     }
 

@@ -61,6 +61,7 @@ impl Batch {
     ) -> Poll<io::Result<()>> {
         let whole = self.large + buffer.len();
         while self.written < whole {
+            // A part of the buffer in front of each piece, and one behind the last.
             let mut slices = [IoSlice::new(&[]); 2 * PIECES + 1];
             let count = self.slices(buffer, &mut slices);
             match ready!(io.poll_send(cx, &slices[..count]))? {
@@ -87,6 +88,7 @@ impl Batch {
 
     /// Collects the unwritten slices in order. Returns their number.
     fn slices<'a>(&'a self, buffer: &'a [u8], slices: &mut [IoSlice<'a>; 2 * PIECES + 1]) -> usize {
+        // Bytes that the socket took in an earlier call.
         let mut skip = self.written;
         let mut count = 0;
         let mut put = |part: &'a [u8]| {

@@ -231,11 +231,12 @@ impl BodySender {
         let is_wanted = shared.is_wanted && !shared.is_abandoned;
         drop(shared);
         drop(outdated);
+        // A body that is not read stays with the client.
         if !is_wanted {
             return Poll::Pending;
         }
         if may_continue {
-            self.tell_to_continue(cx, client);
+            self.send_continue(cx, client);
         }
         let part = loop {
             match self.take_part(client, limits) {
@@ -259,7 +260,7 @@ impl BodySender {
     }
 
     /// Sends `100 Continue` (RFC 9110 section 10.1.1), unless the client has already begun to send.
-    fn tell_to_continue<T: Transport>(&mut self, cx: &mut Context<'_>, client: &mut Client<T>) {
+    fn send_continue<T: Transport>(&mut self, cx: &mut Context<'_>, client: &mut Client<T>) {
         if std::mem::take(&mut self.awaits_continue) && client.input.is_empty() {
             client.acquire_output();
             client.output.extend_from_slice(CONTINUE);

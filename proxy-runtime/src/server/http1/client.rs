@@ -156,6 +156,7 @@ impl<T: Transport> Client<T> {
         request: &mut RawRequest,
     ) -> Poll<HeadRead> {
         loop {
+            // RFC 9112 section 2.2: an empty line may precede a request.
             if (matches!(self.input.filled().len(), 1 | 2) || self.has_half_line)
                 && matches!(
                     self.waiting,
@@ -207,6 +208,7 @@ impl<T: Transport> Client<T> {
         #[cfg(feature = "http2")]
         if self.waiting == ClientWait::First
             && !self.state.info.tls
+            // A cheap first look, since `POST`, `PUT` and `PATCH` begin with the same byte.
             && self.input.filled()[0] == PREFACE[0]
         {
             let filled = self.input.filled();
@@ -231,6 +233,7 @@ impl<T: Transport> Client<T> {
         let is_silent = self.input.is_empty();
         match self.waiting {
             ClientWait::First | ClientWait::Rest => {}
+            // The time limit of a head counts from its first byte, not from the end of the last request.
             ClientWait::Not | ClientWait::Served | ClientWait::Next if !is_silent => {
                 self.waiting = ClientWait::Rest;
                 self.since = Instant::now();
@@ -239,6 +242,7 @@ impl<T: Transport> Client<T> {
                 self.waiting = ClientWait::Next;
                 self.since = Instant::now();
             }
+            // The wait began at the recorded end, so the clock is not read again.
             ClientWait::Served => self.waiting = ClientWait::Next,
             ClientWait::Next => {}
         }
@@ -338,6 +342,7 @@ impl<T: Transport> Client<T> {
     /// connection it does not register the socket with the runtime.
     #[inline]
     pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // Waiting would register the socket, which most requests do not need.
         if self.io.is_early() {
             ready!(self.clock.poll_due(cx, after(self.state.accepted, EARLY)));
         }
@@ -359,6 +364,7 @@ impl<T: Transport> Client<T> {
         cx: &mut Context<'_>,
         look: &mut Option<Instant>,
     ) -> Poll<()> {
+        // Not beyond the buffer, since the bytes belong to the next request.
         while self.input.has_room() {
             match ready!(self.input.poll_read(&mut self.io, cx)) {
                 Ok(1..) => {}

@@ -34,6 +34,7 @@ impl Clock {
         let age = state.worker.limits.connection_age;
         Self {
             alarm: None,
+            // Spread, so that connections opened together do not all close together.
             retires: Some(after(state.accepted, spread(age))),
             pace: DownloadPace::default(),
             check: None,
@@ -100,11 +101,13 @@ impl Clock {
                 ready!(self.poll_due(cx, window));
                 if self.pace.is_too_slow(state, rate) {
                     WorkerMetrics::add(&state.metrics().slow_clients);
+                    // A plain close would make a truncated response look complete.
                     state.abort.store(true, Relaxed);
                     return Poll::Ready(());
                 }
                 continue;
             }
+            // Nothing waits for the client now, so a look from time to time is enough.
             let check = *self
                 .check
                 .get_or_insert_with(|| after(Instant::now(), CHECK));

@@ -208,8 +208,8 @@ impl Dispatch {
             Some(sender) if !sender.has_ended() => {
                 match sender.poll_pump(cx, client, &self.limits, may_continue) {
                     Poll::Ready(()) => Meanwhile::Again,
-                    // Whoever waits for something else than the body must not wait for a client that is gone. Later the
-                    // client may have closed its side because of what it reads.
+                    // A service that waits for something else than the body must not wait for a client that has left.
+                    // Later the client may have closed its side because of what it reads.
                     Poll::Pending if may_continue && sender.is_unread() => {
                         match self.watch.poll(cx, client) {
                             Poll::Ready(()) => Meanwhile::Stop(Cause::ClientGone),

@@ -40,7 +40,7 @@ pub(crate) fn read_head(
     let Status::Complete(request) = parsed else {
         return Err(UNREADABLE);
     };
-    let reported = validation::settle_claims(head, &mut table, &connection);
+    let reported = validation::resolve_client(head, &mut table, &connection);
     let valid = validation::validate_http1(head, &request, limits, connection.rules)?;
     let mut made = Request::new(());
     read_valid(head, &request, &table, valid, &mut made)?;
@@ -79,6 +79,7 @@ pub(super) fn read_request<B>(
         RawVersion::Http11 => Version::HTTP_11,
     };
     *made.uri_mut() = read_target(head, request).ok_or(UNREADABLE)?;
+    // `resolve_client` has marked the fields that this client must not set.
     let is_trusted = |field: &&Field| field.class() != FieldClass::Distrusted;
     let fields = table.fields().iter().filter(is_trusted);
     let read = match chosen {
@@ -171,6 +172,7 @@ pub(crate) fn read_trailers(section: &[u8], table: &HeadTable) -> HeaderMap {
         }
         let name = HeaderName::from_bytes(name);
         let value = HeaderValue::from_bytes(field.value().get(section));
+        // Both are valid, since the section was parsed.
         if let (Ok(name), Ok(value)) = (name, value) {
             trailers.append(name, value);
         }

@@ -7,10 +7,10 @@
 //!
 //! # Two paths
 //!
-//! *The byte path* (byte path): if the service of the server is a
+//! *The byte path*: if the service of the server is a
 //! [`ProxyService`](crate::ProxyService), each valid request is first offered to
 //! [`Http1Downstream::forward`] with the [`Client`]. [Its
-//! module](crate::server::engine#what-leaves-the-byte-path) lists the requests that it declines. The
+//! module](crate::server::engine#what-leaves-this-way) lists the requests that it declines. The
 //! contract between the two:
 //!
 //! - The head is at the front of `client.input` (`request.head_length()` bytes), and its fields are
@@ -38,7 +38,7 @@
 //!   instead of closed. No response of this path ends with the connection: one that does at the
 //!   destination is sent in chunks, so that the client can detect a truncated body.
 //!
-//! *The `http` path* (typed path): all other requests become `http` requests for the service
+//! *The `http` path*: all other requests become `http` requests for the service
 //! ([`dispatch`]). The request body is read on demand ([`body_channel`]), and its data rate is
 //! enforced by the `UploadPace` of that body. While the service or the client is waited for,
 //! [`Dispatch`] polls [`Clock::poll_slow_reader`], then the body or [`Client::poll_gone`]. It sets

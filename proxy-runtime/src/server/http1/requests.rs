@@ -141,7 +141,7 @@ where
         }
         // First, so that neither the log nor a service sees fields that clients must not set.
         let head = client.input.filled();
-        let reported = validation::settle_claims(head, &mut client.table, &client.state.info);
+        let reported = validation::resolve_client(head, &mut client.table, &client.state.info);
         begin(client, &request, reported);
         let mut found = None;
         // Requests that need no `http` types take the byte path.
@@ -156,6 +156,7 @@ where
                     note_route(client, served, route);
                 }
                 Forwarded::Served { keep } => {
+                    // Dropped here, so that its line is logged before the next request is read.
                     client.record = None;
                     if keep {
                         continue;
@@ -275,6 +276,7 @@ where
     };
     let mut switch = None;
     let mut body = pin!(None);
+    // The call ends with this block, and frees what it holds.
     let answered = {
         let call = pin!(ask(
             client,

@@ -167,6 +167,7 @@ pub(crate) fn write_text(
         !is_last,
         out,
     );
+    // A response to HEAD has no content.
     if begun.writing == Writing::Nothing {
         return 0;
     }
@@ -181,6 +182,7 @@ fn choose_writing(
     response_context: ResponseContext,
 ) -> Writing {
     let status = head.status;
+    // RFC 9112 section 6.3.
     if response_context.is_head
         || status.is_informational()
         || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
@@ -189,6 +191,7 @@ fn choose_writing(
     }
     match length.or_else(|| declared_length(&head.headers)) {
         Some(length) => Writing::Length(length),
+        // RFC 9112 section 6.1: chunks are for HTTP/1.1 only.
         None if response_context.version == Version::Http11 => Writing::Chunked {
             with_trailers: response_context.accepts_trailers,
         },
@@ -229,6 +232,7 @@ fn write_status_line(head: &response::Parts, out: &mut Vec<u8>) {
     match head.extensions.get::<hyper::ext::ReasonPhrase>() {
         Some(reason) => out.extend_from_slice(reason.as_bytes()),
         None => {
+            // RFC 9112 section 4 allows an empty reason.
             let reason = head.status.canonical_reason().unwrap_or_default();
             out.extend_from_slice(reason.as_bytes());
         }
@@ -292,6 +296,7 @@ impl Writing {
     /// Appends the end of the body. Returns false if it is shorter than declared.
     pub(super) fn end(&mut self, trailers: Option<&HeaderMap>, out: &mut Vec<u8>) -> bool {
         match self {
+            // A body that is shorter than its length is an error.
             Self::Length(left) => return *left == 0,
             Self::Chunked { with_trailers } => match trailers {
                 Some(trailers) if *with_trailers => {

@@ -28,6 +28,7 @@ impl<F: 'static> Blocks<F> {
     /// Returns the pool of a worker whose streams are served by `serve`; it is stored in `kept`.
     pub(super) fn of<A>(kept: &OnceCell<Rc<dyn Any>>, _serve: &impl Fn(A) -> F) -> Rc<Self> {
         let kept = kept.get_or_init(|| Rc::new(Self::default()));
+        // A worker serves all its streams by one function, so the type is always the same.
         Rc::clone(kept).downcast().unwrap_or_default()
     }
 }

@@ -47,6 +47,7 @@ impl Expectation {
             wait.is_awaited = true;
             wait.stream.take()
         };
+        // Woken after the lock is released.
         if let Some(stream) = stream {
             stream.wake();
         }
@@ -119,6 +120,7 @@ impl StreamReader {
                 expectation.wait();
             }
             match ready!(polled) {
+                // An empty frame has no news for the reader, and no window to return.
                 Some(Ok(data)) if data.is_empty() => {}
                 Some(Ok(data)) => {
                     self.held = data.len();

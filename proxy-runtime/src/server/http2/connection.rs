@@ -56,7 +56,7 @@ pub(super) struct Accepted {
 enum ConnectionPhase<T: Transport> {
     Opening(Box<Handshake<Watched<T>, Bytes>>),
     Open(Box<OpenConnection<T>>),
-    /// The connection was told to end before its handshake was complete.
+    /// The server ended the connection before its handshake was complete.
     Closed,
 }
 
@@ -241,6 +241,7 @@ impl<T: Transport, S, F> Connection<T, S, F> {
     /// Ends the connection gracefully: at once if it is idle, else after the requests in flight.
     pub(super) fn shut_down(&mut self) {
         match &mut self.phase {
+            // No stream was opened before the handshake, so nothing has to be finished.
             ConnectionPhase::Opening(_) => self.phase = ConnectionPhase::Closed,
             ConnectionPhase::Open(open) => {
                 if let ShutdownState::Never = open.end {
@@ -251,6 +252,7 @@ impl<T: Transport, S, F> Connection<T, S, F> {
             }
             ConnectionPhase::Closed => {}
         }
+        // The task writes the GOAWAY in its next turn.
         self.waker.wake_by_ref();
     }
 
@@ -305,6 +307,7 @@ fn builder(limits: &Limits) -> Builder {
         // WebSockets over HTTP/2 (RFC 8441).
         .enable_connect_protocol()
         .max_header_list_size(validation::header_list_limit(limits))
+        // `h2` panics for more.
         .max_send_buffer_size(limits.effective_buffer().min(u32::MAX as usize))
         .max_concurrent_streams(http2.concurrent_streams)
         .initial_window_size(http2.stream_window)

@@ -74,6 +74,7 @@ impl StreamTimer {
             return;
         };
         match &self.0 {
+            // An alarm that rings earlier is moved when it rings.
             Some(alarm) if alarm.deadline() <= next && !alarm.is_elapsed() => {}
             _ => self.arm(cx, deadlines, expired),
         }

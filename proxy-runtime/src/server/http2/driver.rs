@@ -59,7 +59,7 @@ where
             }
             clock.look(connection.unfinished());
             // Only a connection without a complete request is evictable.
-            match clock.has_asked_for_nothing() {
+            match clock.has_no_request() {
                 true if is_offered && watch.gives_way() => return Poll::Ready(Some(Ok(()))),
                 true if is_offered => {}
                 true => is_offered = state.worker.offer(watch, state.info.remote),
@@ -160,7 +160,7 @@ enum Phase {
     Idle,
     /// A request is in progress.
     Busy,
-    /// The connection was told to end.
+    /// The server has begun to end the connection.
     Closing,
 }
 
@@ -247,7 +247,7 @@ impl NextDeadline {
     }
 
     /// Returns true if the connection has only an incomplete preface or request.
-    fn has_asked_for_nothing(&self) -> bool {
+    fn has_no_request(&self) -> bool {
         match self.phase {
             Phase::Opening => true,
             Phase::Idle => self.completes.is_some(),

@@ -27,7 +27,7 @@ impl StreamResponseContext {
 
 /// Prepares the head of a response with a body of this `length`, if that is known. Returns true if the head is all
 /// of the response; `is_empty`: it has no body.
-pub(crate) fn settle_head(
+pub(crate) fn prepare_head(
     head: &mut Parts,
     response_context: StreamResponseContext,
     length: Option<u64>,
@@ -35,10 +35,10 @@ pub(crate) fn settle_head(
 ) -> bool {
     if response_context.gets_status_only(head) {
         head.status = grpc::for_call(head.status, &mut head.headers);
-        settle(&mut head.headers);
+        prepare_fields(&mut head.headers);
         return true;
     }
-    settle(&mut head.headers);
+    prepare_fields(&mut head.headers);
     let has_none = response_context.is_head
         || matches!(
             head.status,
@@ -49,6 +49,7 @@ pub(crate) fn settle_head(
     if !head.headers.contains_key(CONTENT_LENGTH)
         && head.status != StatusCode::NO_CONTENT
         && let Some(length) = length
+        // A length of 0 says no more than the end of the stream.
         && (length > 0 || !is_end)
     {
         head.headers.insert(CONTENT_LENGTH, length.into());
@@ -58,7 +59,7 @@ pub(crate) fn settle_head(
 
 /// Prepares the fields of a response for HTTP/2: removes hop-by-hop fields (RFC 9113 section
 /// 8.2.2), and adds a date.
-pub(crate) fn settle(headers: &mut HeaderMap) {
+pub(crate) fn prepare_fields(headers: &mut HeaderMap) {
     strip_for_http2(headers);
     headers.remove(TE);
     if !headers.contains_key(DATE) {
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
     use crate::head::headers::MOST_SHARED;
 
-    /// Returns for each value whether it shares the memory of the head after [`settle`].
+    /// Returns for each value whether it shares the memory of the head after [`prepare_fields`].
     fn is_shared(length: usize) -> Vec<bool> {
         let head = Bytes::from(vec![b'x'; length]);
         let mut headers = HeaderMap::new();
@@ -89,7 +90,7 @@ mod tests {
             let value = HeaderValue::from_maybe_shared(head.slice(range)).unwrap();
             headers.insert(name, value);
         }
-        settle(&mut headers);
+        prepare_fields(&mut headers);
         assert_eq!(headers["x-short"], "xxxxxxxx");
         assert_eq!(headers["x-long"].len(), length - 8);
         let memory = head.as_ptr_range();
@@ -134,7 +135,7 @@ mod tests {
                 LocalReplyMark::mark(&mut response);
             }
             let (mut parts, ()) = response.into_parts();
-            let is_end = settle_head(&mut parts, response_context, length, is_empty);
+            let is_end = prepare_head(&mut parts, response_context, length, is_empty);
             let said = parts.headers.get(CONTENT_LENGTH);
             let said = said.map(|said| said.to_str().unwrap());
             let seen = (parts.status.as_u16(), is_end, said);
@@ -151,7 +152,7 @@ mod tests {
         for named in ["close, X-Hop", "x-also,, not a name"] {
             headers.append(CONNECTION, HeaderValue::from_static(named));
         }
-        settle(&mut headers);
+        prepare_fields(&mut headers);
         let date = headers.remove(DATE).unwrap();
         assert!(date.as_bytes().ends_with(b" GMT"));
         let left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
@@ -159,7 +160,7 @@ mod tests {
 
         let own = HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT");
         headers.insert(DATE, own.clone());
-        settle(&mut headers);
+        prepare_fields(&mut headers);
         assert_eq!(headers[DATE], own);
     }
 }

@@ -59,6 +59,7 @@ impl FrameHeader {
             length: u32::from_be_bytes([0, a, b, c]) as usize,
             kind,
             flags,
+            // The highest bit is reserved (RFC 9113 section 4.1).
             stream: u32::from_be_bytes([d & 0x7f, e, f, g]),
         })
     }
@@ -209,6 +210,7 @@ impl ConnectionFrames {
             stream,
         };
         head.put(with);
+        // The stream that it depends on is itself, an error of the stream (RFC 7540 section 5.3.1).
         with.extend_from_slice(&stream.to_be_bytes());
         with.push(0);
     }
@@ -237,6 +239,7 @@ fn block_of(head: FrameHeader, payload: &[u8]) -> Result<(&[u8], bool), Reason> 
         block = rest;
     }
     let length = block.len().checked_sub(padding);
+    // RFC 9113 section 6.2: more padding than payload.
     let length = length.ok_or(Reason::PROTOCOL_ERROR)?;
     Ok((&block[..length], is_own_parent))
 }
@@ -264,6 +267,7 @@ fn continued(stream: u32, bytes: &[u8]) -> Result<usize, FrameAction> {
             return Ok(at);
         }
     }
+    // Endless CONTINUATION frames would cost memory and time without a request.
     Err(FrameAction::End(Reason::ENHANCE_YOUR_CALM))
 }
 
@@ -281,6 +285,7 @@ fn gather(mut frames: &[u8], block: &mut Vec<u8>) {
 fn put_block(head: FrameHeader, block: &[u8], bytes: &mut Vec<u8>) {
     let mut head = FrameHeader {
         kind: HEADERS,
+        // Padding and priority are left out.
         flags: head.flags & END_STREAM,
         ..head
     };

@@ -6,8 +6,8 @@
 //! frames, handles flow control, and closes connections that flood it; timeouts, limits and the
 //! drain are here ([`driver`]).
 //!
-//! There are two paths, as on HTTP/1.1 ([`engine`](crate::server::engine#two-paths)). On the byte
-//! path (byte path), if the service of the server is a [`ProxyService`](crate::ProxyService), each
+//! There are two paths, as [on HTTP/1.1](crate::server::http1#two-paths). On the byte
+//! path, if the service of the server is a [`ProxyService`](crate::ProxyService), each
 //! valid request is first offered to [`Http2Downstream::forward`] with the [`StreamClient`]. Requests that
 //! it declines take the `http` path: they become an `http` request for the service ([`typed`]).
 //!
@@ -54,7 +54,7 @@ use self::blocks::Blocks;
 pub(crate) use self::body::StreamReader;
 pub(crate) use self::client::StreamClient;
 use self::connection::{Accepted, Connection};
-pub(crate) use self::fields::{StreamResponseContext, date, settle_head};
+pub(crate) use self::fields::{StreamResponseContext, date, prepare_head};
 #[cfg(feature = "testing")]
 pub use self::harness::FrameHarness;
 pub(crate) use self::room::{Room, StreamSend, Unsent, poll_room};
@@ -92,7 +92,7 @@ pub(crate) async fn serve<T, H>(
 }
 
 /// The host that a request names.
-fn said_authority(head: &Parts) -> &[u8] {
+fn named_authority(head: &Parts) -> &[u8] {
     match (head.uri.authority(), head.headers.get(HOST)) {
         (Some(authority), _) => authority.as_str().as_bytes(),
         (None, Some(host)) => host.as_bytes(),
@@ -122,16 +122,20 @@ where
     let (mut head, body) = request.into_parts();
     let mut record = RequestRecord::new(Arc::clone(state));
     // First, so that neither the log nor a service sees fields that clients must not set.
-    record.report_client(validation::settle_map(&mut head.headers, &state.info));
+    record.report_client(validation::resolve_map_client(
+        &mut head.headers,
+        &state.info,
+    ));
     if state.worker.access_log.is_some() {
         record.draft = Some(Box::new(Draft::new(&head, *record.info())));
     }
     let admission =
         validation::validate_http2(&mut head, limits, state.info.rules).and_then(|classes| {
+            // `h2` compares the length with the frames, and does not know the limit.
             if classes.contains(FieldClass::ContentLength) {
                 validation::validate_length(declared_length(&head.headers), limits)?;
             }
-            state.validate(said_authority(&head))?;
+            state.validate(named_authority(&head))?;
             Ok(classes)
         });
     let mut client = StreamClient {

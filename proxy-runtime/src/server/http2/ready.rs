@@ -32,6 +32,7 @@ impl Ready {
         let mut state = self.lock();
         state.is_polling = true;
         match &mut state.task {
+            // `clone_from` keeps a waker of the same task.
             Some(task) => task.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }

@@ -38,6 +38,7 @@ pub(crate) fn poll_room(
             0 => {}
             room => {
                 let room = room.min(most);
+                // Counted until the socket has taken it.
                 backlog.add(room);
                 return Poll::Ready(Some(room));
             }
@@ -75,6 +76,7 @@ impl Room {
                 let Some(rate) = connection.worker.limits.data_rate else {
                     return;
                 };
+                // Most streams never wait, and need none.
                 none.insert(Box::new(Lack {
                     connection: Arc::clone(connection),
                     pace: Pace::new(rate),

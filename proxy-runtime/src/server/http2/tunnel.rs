@@ -77,6 +77,7 @@ impl AsyncWrite for StreamTunnel {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        // A window for no bytes would be waited for without end.
         if bytes.is_empty() {
             return Poll::Ready(Ok(0));
         }

@@ -17,7 +17,7 @@ use proxy_model::compiled::RouteIndex;
 
 use super::body::{Expectation, StreamReader};
 use super::client::StreamClient;
-use super::fields::{StreamResponseContext, settle, settle_head};
+use super::fields::{StreamResponseContext, prepare_fields, prepare_head};
 use super::room::{Room, StreamSend, Unsent};
 use super::streams::Ending;
 use super::tunnel::StreamTunnel;
@@ -63,6 +63,7 @@ pub(super) async fn serve<H: Handler>(
     let mut expectation = expectation(&head.headers);
     let call = match admission {
         Ok(()) if head.method == Method::CONNECT => {
+            // The data of a tunnel follow the response, so the request has no body.
             tunnel = body.map(|body| (body, offer(&mut head)));
             let request = Request::from_parts(head, RequestBody::empty());
             ServiceCall::of(handler, (&mut Some(request), found), rules, record)
@@ -105,6 +106,7 @@ pub(super) async fn serve<H: Handler>(
             let _ = respond.send_informational(continues());
         }
         match has_body {
+            // The reset was polled above.
             true => Poll::Pending,
             false => respond.poll_reset(cx).map(|_| None),
         }
@@ -113,6 +115,7 @@ pub(super) async fn serve<H: Handler>(
         return Ending::Reset;
     };
     let ending = match tunnel {
+        // Any 2xx accepts the tunnel (RFC 9110 section 9.3.6).
         Some((receive, switch)) if head.status.is_success() => {
             let ends = (respond, receive, switch);
             begin_tunnel(head, ends, &connection, body.take_draft());
@@ -172,7 +175,7 @@ fn begin_tunnel(
     connection: &Arc<ConnectionState>,
     draft: Option<Box<Draft>>,
 ) {
-    settle(&mut head.headers);
+    prepare_fields(&mut head.headers);
     // RFC 9110 section 9.3.6 forbids a length in a successful response to CONNECT.
     head.headers.remove(CONTENT_LENGTH);
     match respond.send_response(Response::from_parts(head, ()), false) {
@@ -181,6 +184,7 @@ fn begin_tunnel(
             switch.complete_stream(Box::new(tunnel));
         }
         Err(_) => {
+            // The client is gone, so no end of a tunnel writes the line.
             if let (Some(draft), Some(log)) = (draft, &connection.worker.access_log) {
                 draft.finish_tunnel(log.as_ref(), None);
             }
@@ -203,7 +207,7 @@ where
 {
     let has_status_only = response_context.gets_status_only(&head);
     let length = body.size_hint().exact();
-    let is_end = settle_head(&mut head, response_context, length, body.is_end_stream());
+    let is_end = prepare_head(&mut head, response_context, length, body.is_end_stream());
     match respond.send_response(Response::from_parts(head, ()), is_end) {
         Ok(stream) if !is_end => send_body(stream, body, has_body, waiting).await,
         Ok(_) => {
@@ -306,6 +310,7 @@ where
         Poll::Ready(Some(Ok(frame))) => Poll::Ready(NextPart::Frame(frame)),
         Poll::Ready(Some(Err(_))) => Poll::Ready(NextPart::Failed),
         Poll::Ready(None) => Poll::Ready(NextPart::End),
+        // While the body has nothing, only the stream shows that the client has left.
         Poll::Pending => stream.poll_reset(cx).map(|_| NextPart::Disconnected),
     }
 }

@@ -187,6 +187,7 @@ impl Watch {
             self.skip -= passed;
             at += passed;
             let rest = &bytes[at..];
+            // After the end nothing more reaches `h2`.
             if rest.is_empty() || self.noticed.end.get().is_some() {
                 return (at, None);
             }
@@ -235,6 +236,7 @@ impl Watch {
             (WINDOW_UPDATE, _) => &mut self.updates,
             (PRIORITY, _) => &mut self.others,
             (kind, _) if kind > CONTINUATION => &mut self.others,
+            // Streams, resets, header blocks and empty DATA frames have limits of their own.
             _ => return,
         };
         let written = self.state.written.load(Relaxed);

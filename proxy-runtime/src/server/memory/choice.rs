@@ -18,6 +18,7 @@ pub(super) struct Candidate {
 impl Candidate {
     /// The rank by magnitude, and among similar connections by the time without progress.
     fn rank(&self) -> (u32, Reverse<u64>) {
+        // Connections within a factor of two rank as equal.
         (self.bytes.ilog2(), Reverse(self.turn))
     }
 }
@@ -44,6 +45,7 @@ pub(super) fn choose(candidates: Vec<Candidate>, excess: u64) -> Vec<usize> {
         && let Some((sum, source)) = heap.pop()
     {
         let worst = sources.get_mut(&source).and_then(|(_, all)| all.pop());
+        // An address whose connections are all chosen leaves the heap.
         let Some(worst) = worst else { continue };
         freed += worst.bytes;
         chosen.push(worst.place);

@@ -17,7 +17,7 @@ pub(crate) struct Holding {
     place: AtomicUsize,
     is_shed: AtomicBool,
     /// The bytes at the time when the connection was told to end.
-    told: AtomicU64,
+    marked: AtomicU64,
     /// The waker of the task that must end.
     waker: Mutex<Option<Waker>>,
 }
@@ -30,7 +30,7 @@ impl Holding {
             turn: AtomicU64::new(0),
             place: AtomicUsize::new(place),
             is_shed: AtomicBool::new(false),
-            told: AtomicU64::new(0),
+            marked: AtomicU64::new(0),
             waker: Mutex::new(None),
         }
     }
@@ -64,6 +64,7 @@ impl Holding {
     /// Sets the task to wake when the connection must end.
     pub(crate) fn watch(&self, waker: &Waker) {
         let mut watching = self.waker.lock();
+        // The same task polls again and again; its waker is cloned once.
         if watching
             .as_ref()
             .is_none_or(|known| !known.will_wake(waker))
@@ -73,15 +74,16 @@ impl Holding {
     }
 
     /// Marks the connection to end. Returns the bytes that it holds.
-    pub(super) fn tell(&self) -> u64 {
+    pub(super) fn mark_shed(&self) -> u64 {
         let bytes = self.bytes();
-        self.told.store(bytes, Relaxed);
+        // The same number is subtracted when the connection has ended.
+        self.marked.store(bytes, Relaxed);
         self.is_shed.store(true, Relaxed);
         bytes
     }
 
-    pub(super) fn take_told(&self) -> u64 {
-        self.told.swap(0, Relaxed)
+    pub(super) fn take_marked(&self) -> u64 {
+        self.marked.swap(0, Relaxed)
     }
 
     pub(super) fn wake(&self) {

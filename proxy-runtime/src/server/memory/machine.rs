@@ -17,6 +17,7 @@ pub(crate) fn default_memory() -> u64 {
     let machine = read("/proc/meminfo").and_then(|text| total(&text));
     let groups = read("/proc/self/cgroup").unwrap_or_default();
     let group = limit(&groups, Path::new("/sys/fs/cgroup"));
+    // The limit of a control group may exceed the memory of the machine.
     match machine.into_iter().chain(group).min() {
         Some(memory) => share(memory),
         None => UNKNOWN,
@@ -44,7 +45,9 @@ fn limit(groups: &str, root: &Path) -> Option<u64> {
         let (_, rest) = line.split_once(':')?;
         let (controllers, path) = rest.split_once(':')?;
         let (root, file) = match controllers {
+            // The empty list of controllers is that of version 2.
             "" => (root.to_owned(), "memory.max"),
+            // Version 1 has a hierarchy for each controller.
             _ if controllers.split(',').any(|one| one == "memory") => {
                 (root.join("memory"), "memory.limit_in_bytes")
             }

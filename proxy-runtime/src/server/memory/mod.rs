@@ -52,7 +52,7 @@ pub(crate) struct Memory {
     /// Connections that hold memory, or have held some.
     holders: Mutex<Vec<Arc<Holding>>>,
     /// The time of the last log line about resets.
-    told: Mutex<Option<Instant>>,
+    logged: Mutex<Option<Instant>>,
 }
 
 impl Memory {
@@ -63,7 +63,7 @@ impl Memory {
             leaving: AtomicU64::new(0),
             turn: AtomicU64::new(0),
             holders: Mutex::default(),
-            told: Mutex::new(None),
+            logged: Mutex::new(None),
         }
     }
 
@@ -112,7 +112,7 @@ impl Memory {
     }
 
     fn has_left(&self, holding: &Holding) {
-        let told = holding.take_told();
+        let told = holding.take_marked();
         // Subtracts exactly what was added.
         self.leaving.fetch_sub(told, Relaxed);
     }
@@ -127,6 +127,7 @@ impl Memory {
     ) {
         holding.change(before, after);
         holding.moved(self.turn.fetch_add(1, Relaxed));
+        // Only an increase can exceed the budget.
         if after < before {
             metrics.held.fetch_sub(before - after, Relaxed);
             self.tighten(metrics);
@@ -151,7 +152,7 @@ impl Memory {
         if !holding.is_shed() && is_greedy(&holders, holding.source) {
             *metrics.last_shed.lock() = Some(shed_now(holding.source, &holders));
             drop(holders);
-            self.leaving.fetch_add(holding.tell(), Relaxed);
+            self.leaving.fetch_add(holding.mark_shed(), Relaxed);
             WorkerMetrics::add(&metrics.shed);
             holding.wake();
         }
@@ -187,21 +188,21 @@ impl Memory {
         // Released first, since a waker may run any code.
         drop(holders);
         for holding in &chosen {
-            self.leaving.fetch_add(holding.tell(), Relaxed);
+            self.leaving.fetch_add(holding.mark_shed(), Relaxed);
             WorkerMetrics::add(&metrics.shed);
         }
-        self.tell(chosen.len(), Instant::now());
+        self.log_resets(chosen.len(), Instant::now());
         for holding in chosen {
             holding.wake();
         }
     }
 
     /// Logs at most once a minute: clients decide how often it happens.
-    fn tell(&self, connections: usize, now: Instant) {
+    fn log_resets(&self, connections: usize, now: Instant) {
         const PAUSE: Duration = Duration::from_secs(60);
-        let mut told = self.told.lock();
-        if told.is_none_or(|told| now - told >= PAUSE) {
-            *told = Some(now);
+        let mut logged = self.logged.lock();
+        if logged.is_none_or(|logged| now - logged >= PAUSE) {
+            *logged = Some(now);
             tracing::warn!(
                 target: targets::SERVER,
                 connections,
@@ -223,6 +224,7 @@ fn is_greedy(holders: &[Arc<Holding>], source: Source) -> bool {
             own += holding.bytes();
         }
     }
+    // Multiplied instead of divided, so that nothing is rounded.
     own * sources.len() as u64 >= all
 }
 

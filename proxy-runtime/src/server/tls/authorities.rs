@@ -23,6 +23,7 @@ pub(super) fn roots(
             .add(authority.clone())
             .map_err(TlsConfigError::ClientAuthority)?;
     }
+    // An empty list fails when the verifier is built.
     if !authorities.is_empty() && !authorities.iter().any(certifies) {
         return Err(TlsConfigError::NoAuthority);
     }
@@ -38,6 +39,7 @@ fn certifies(certificate: &CertificateDer<'_>) -> bool {
     if parsed.issuer() == parsed.subject() {
         return true;
     }
+    // At a valid time, since an expired certificate would fail with another error.
     let valid = validity::not_after(certificate);
     let Some(valid) = valid.and_then(|time| time.duration_since(UNIX_EPOCH).ok()) else {
         return true;

@@ -207,6 +207,7 @@ impl Pem {
     fn key(&self) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
         match PrivateKeyDer::from_pem_slice(&self.text) {
             Ok(key) => Ok(key),
+            // An encrypted key counts as none: its section has another label.
             Err(pem::Error::NoItemsFound) => Err(TlsConfigError::NoKey {
                 origin: self.origin.clone(),
             }),

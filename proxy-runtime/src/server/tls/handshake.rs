@@ -26,6 +26,7 @@ impl TlsServerConfig {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let policies = self.policies();
+        // One policy for all names needs no look at the hello.
         if policies.is_uniform() {
             let acceptor = TlsAcceptor::from(policies.rustls(None));
             let stream = acceptor.accept(stream).await?;

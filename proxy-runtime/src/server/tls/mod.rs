@@ -112,6 +112,7 @@ impl TlsServerConfig {
         by_name: Vec<(String, TlsPolicy)>,
     ) -> Result<(), TlsConfigError> {
         let policies = Policies::new(default, by_name, &self.materials())?;
+        // Handshakes in progress keep the policies that they have loaded.
         self.policies.store(Arc::new(policies));
         Ok(())
     }

@@ -119,10 +119,12 @@ impl Policies {
 
     /// The policy of a name.
     fn index(&self, name: &str) -> usize {
+        // An absolute name, which ends in a dot, means the same host.
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         if let Some(index) = self.exact.get(&name) {
             return *index;
         }
+        // From the longest suffix to the shortest, so that the first match wins.
         let mut rest = name.as_str();
         while let Some((_, parent)) = rest.split_once('.') {
             if let Some(index) = self.wildcards.get(parent) {
@@ -156,7 +158,7 @@ impl Policies {
     }
 }
 
-/// The policy of a connection, where there are several.
+/// The policy of a connection, if the names of the listener have several policies.
 pub(crate) struct ConnectionPolicy {
     policies: Arc<Policies>,
     index: usize,
@@ -178,6 +180,7 @@ impl ConnectionPolicy {
         let wanted = self.policies.index(host.name());
         let policy = |index: usize| &self.policies.list[index].policy;
         let (wanted, own) = (policy(wanted), policy(self.index));
+        // A stricter version covers hosts that require less; client certificates have no such order.
         wanted.client_auth == own.client_auth && (own.requires_tls13 || !wanted.requires_tls13)
     }
 }

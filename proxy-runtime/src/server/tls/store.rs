@@ -66,6 +66,7 @@ impl CertificateStore {
     ) -> Result<(), TlsConfigError> {
         let certificates: Vec<_> = certificates.into_iter().collect();
         let now = SystemTime::now();
+        // The certificates in use are better than expired ones.
         if let Some(expired) = certificates
             .iter()
             .find(|certificate| certificate.is_expired(now))

@@ -23,6 +23,7 @@ pub(super) fn not_after(certificate: &[u8]) -> Option<SystemTime> {
     fields.take(SEQUENCE)?;
     fields.take(SEQUENCE)?;
     let mut validity = Der(fields.take(SEQUENCE)?);
+    // `notBefore` comes first.
     validity.take_time()?;
     validity.take_time()
 }
@@ -48,6 +49,7 @@ impl<'a> Der<'a> {
             0..=0x7f => (usize::from(length), rest),
             // A certificate in a TLS handshake has a length of at most three bytes.
             0x81..=0x83 => {
+                // The low bits are the number of the bytes of the length (X.690 section 8.1.3.5).
                 let (digits, rest) = rest.split_at_checked(usize::from(length & 0x7f))?;
                 let length = digits
                     .iter()
@@ -63,7 +65,9 @@ impl<'a> Der<'a> {
 
     fn take_time(&mut self) -> Option<SystemTime> {
         let tag = *self.0.first()?;
+        // RFC 5280 section 4.1.2.5 requires UTC.
         let text = str::from_utf8(self.take(tag)?).ok()?.strip_suffix('Z')?;
+        // `parse` would accept a sign.
         if !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }

@@ -82,6 +82,7 @@ fn check_size(request: &Parts, classes: ClassSet, limits: &Limits) -> Result<(),
     });
     let fields = request.headers.iter();
     let fields = fields.map(|(name, value)| of_field(name.as_str().len(), value.len()));
+    // As the head would be in HTTP/1.1.
     let line = method + path + "  HTTP/1.1\r\n\r\n".len();
     if line + host + fields.sum::<usize>() > limits.header_bytes {
         return Err(RequestRejection::new(
@@ -189,6 +190,7 @@ fn check_scheme(scheme: &str) -> Result<(), RequestRejection> {
 }
 
 fn settle_path(request: &mut Parts, rules: ListenerRules) -> Result<(), RequestRejection> {
+    // A plain path has one reading; only strict rules ask for more.
     if is_plain_path(request.uri.path().as_bytes()) && !rules.strict_paths {
         return Ok(());
     }

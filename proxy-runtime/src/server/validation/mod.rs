@@ -14,9 +14,9 @@ use http::{StatusCode, Uri};
 #[cfg(feature = "http2")]
 pub(crate) use self::http2::{header_list_limit, validate_http2};
 use self::path::Path;
-pub(crate) use self::senders::settle_claims;
+pub(crate) use self::senders::resolve_client;
 #[cfg(feature = "http2")]
-pub(crate) use self::senders::settle_map;
+pub(crate) use self::senders::resolve_map_client;
 use super::limits::Limits;
 use crate::connection::ListenerRules;
 use crate::error::Allowance;

@@ -55,6 +55,7 @@ fn check_percent_encoding(path: &[u8]) -> Result<(), &'static str> {
     let mut rest = path;
     while let Some(at) = rest.iter().position(|&byte| byte == b'%') {
         match &rest[at + 1..] {
+            // For a program in C the text ends here.
             [b'0', b'0', ..] => return Err("the path has an encoded NUL"),
             [high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
                 rest = &rest[at + 3..];
@@ -87,6 +88,7 @@ fn dots(segment: &[u8]) -> Dots {
         (1, None) => Dots::One,
         (2, None) => Dots::Two,
         (1 | 2, Some(b';')) => Dots::WithParameter,
+        // An encoded `;`.
         (1 | 2, Some(b'%')) if matches!(rest, [_, b'3', b'b' | b'B', ..]) => Dots::WithParameter,
         _ => Dots::None,
     }
@@ -99,6 +101,7 @@ fn remove_segments(path: &str, and_empty: bool) -> String {
     let mut ends_in_dots = false;
     let mut segments = path.split('/').skip(1).peekable();
     while let Some(segment) = segments.next() {
+        // The empty segment at the end is the slash of a directory.
         if and_empty && segment.is_empty() && segments.peek().is_some() {
             continue;
         }

@@ -25,14 +25,14 @@ const CLAIMS: ClassSet = READ
 ///
 /// Returns the client of the request, if a trusted proxy reports another one than the connection's.
 #[inline]
-pub(crate) fn settle_claims(
+pub(crate) fn resolve_client(
     buffer: &[u8],
     table: &mut HeadTable,
     info: &ConnectionInfo,
 ) -> Option<Box<ConnectionInfo>> {
     let rules = info.rules;
     if let Some(proxies) = rules.trusted_proxies {
-        return settle_by_list(buffer, table, info, proxies);
+        return resolve_by_list(buffer, table, info, proxies);
     }
     if !rules.trusts_senders && table.classes().contains(FieldClass::XForwarded) {
         table.distrust(ClassSet::EMPTY.with(FieldClass::XForwarded));
@@ -41,7 +41,7 @@ pub(crate) fn settle_claims(
 }
 
 #[inline(never)]
-fn settle_by_list(
+fn resolve_by_list(
     buffer: &[u8],
     table: &mut HeadTable,
     info: &ConnectionInfo,
@@ -55,6 +55,7 @@ fn settle_by_list(
         return None;
     }
     let lines = |class: FieldClass| {
+        // From the nearest proxy, which wrote the last line, to the client.
         let fields = table.fields().iter().rev();
         let fields = fields.filter(move |field| field.class() == class);
         fields.map(|field| field.value().get(buffer))
@@ -75,16 +76,16 @@ fn settle_by_list(
 /// Removes these fields from an HTTP/2 head, and returns the reported client.
 #[cfg(feature = "http2")]
 #[inline]
-pub(crate) fn settle_map(
+pub(crate) fn resolve_map_client(
     headers: &mut HeaderMap,
     info: &ConnectionInfo,
 ) -> Option<Box<ConnectionInfo>> {
-    settle_map_by_list(headers, info, info.rules.trusted_proxies?)
+    resolve_map_by_list(headers, info, info.rules.trusted_proxies?)
 }
 
 #[cfg(feature = "http2")]
 #[inline(never)]
-fn settle_map_by_list(
+fn resolve_map_by_list(
     headers: &mut HeaderMap,
     info: &ConnectionInfo,
     proxies: TrustedProxies,
@@ -308,7 +309,7 @@ mod tests {
         let mut table = HeadTable::new();
         let parsed = parse_request(&head, &HeadLimits::default(), &mut table);
         assert!(matches!(parsed, Ok(Status::Complete(_))), "{parsed:?}");
-        let client = settle_claims(&head, &mut table, &info);
+        let client = resolve_client(&head, &mut table, &info);
         let client = client.map_or(info, |client| *client);
         let left = table.fields().iter();
         let left = left.filter(|field| field.class() != FieldClass::Distrusted);
@@ -326,7 +327,7 @@ mod tests {
                 let name: HeaderName = name.parse().unwrap();
                 headers.append(name, value.trim().parse().unwrap());
             }
-            let same = settle_map(&mut headers, &info).map_or(info, |client| *client);
+            let same = resolve_map_client(&mut headers, &info).map_or(info, |client| *client);
             assert_eq!(same, client, "{lines:?}");
             let mut names: Vec<_> = headers.keys().map(|name| name.as_str()).collect();
             names.sort_unstable();

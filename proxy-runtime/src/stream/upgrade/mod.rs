@@ -79,6 +79,7 @@ impl Future for OnUpgrade {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<Upgraded>> {
         let this = self.get_mut();
+        // Before the lock, since a waker may run foreign code.
         let waker = cx.waker().clone();
         let mut state = this.shared.lock();
         if let UpgradeState::Undecided(waiting) = &mut *state {
@@ -129,6 +130,7 @@ impl SharedUpgrade {
     /// Sets the result, once, and wakes all clones that wait.
     fn decide(&self, decided: UpgradeState) {
         let before = std::mem::replace(&mut *self.lock(), decided);
+        // The lock is released by now, since a waker may run foreign code.
         if let UpgradeState::Undecided(Waiters(wakers)) = before {
             wakers.into_iter().flatten().for_each(Waker::wake);
         }
@@ -224,6 +226,7 @@ impl AsyncRead for Upgraded {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // Bytes that the client sent right after its request come first.
         if self.unread.is_empty() {
             return Pin::new(&mut self.io).poll_read(cx, buffer);
         }

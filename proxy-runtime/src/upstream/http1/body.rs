@@ -123,6 +123,7 @@ impl Http1Body {
             }
             Remaining::UntilClose => {
                 if connection.input.is_empty() && ready!(poll_read(connection, cx))? == 0 {
+                    // RFC 9112 section 6.3: the end of the connection is the end of this body.
                     self.rest = Remaining::Nothing;
                     return Poll::Ready(None);
                 }
@@ -221,6 +222,7 @@ impl Chunks {
             self.tracker
                 .track_data(input.filled(), &limits(), &mut self.table, |data| {
                     if content.is_empty() {
+                        // The content is shorter than the input, so the buffer never grows.
                         content.reserve_exact(there);
                     }
                     content.extend_from_slice(data);

@@ -102,9 +102,11 @@ impl Signs {
     /// Makes the task read, so that a limit or GOAWAY that has arrived is known.
     pub(super) async fn look(&self) {
         let mut looked = pin!(self.has_looked.notified());
+        // Before the task is asked: an answer in between would be missed otherwise.
         looked.as_mut().enable();
         self.is_asked.store(true, Ordering::Release);
         self.task.wake();
+        // The task sets this before its last notice, so that one of both is seen.
         if !self.has_ended() {
             looked.await;
         }
@@ -130,13 +132,14 @@ impl Signs {
             self.closed_in.store(turn, Ordering::Release);
             self.handed_over.lock().drain(..).for_each(Waker::wake);
         }
+        // A write that did not end has left streams of this turn unopened.
         if !self.is_blocked.load(Ordering::Relaxed) {
             self.turns.store(turn, Ordering::Release);
             self.handed_over.lock().clear();
         }
     }
 
-    /// Tells those who wait for it that everything was read.
+    /// Wakes the tasks that wait until everything was read.
     fn looked(&self) {
         if self.is_asked.swap(false, Ordering::Acquire) {
             self.has_looked.notify_waiters();
@@ -169,6 +172,7 @@ pub(super) async fn carry(
         let now = DestinationSettings {
             are_known: signs.has_settings(),
             max_streams: connection.max_concurrent_send_streams(),
+            // Held weakly: the connection would never end if its own task held it.
             connect: send
                 .upgrade()
                 .is_some_and(|send| send.is_extended_connect_protocol_enabled()),
@@ -225,12 +229,12 @@ impl Drop for Place {
     }
 }
 
-/// Asks for signs of life.
+/// The keep-alive of a connection: PINGs while there are requests, and the timer for their answers.
 struct KeepAlive {
     pings: Option<PingPong>,
     /// Runs while there are requests.
     timer: Option<Pin<Box<Sleep>>>,
-    /// A ping waits for its answer.
+    /// True while a PING waits for its answer.
     is_asked: bool,
 }
 
@@ -250,6 +254,7 @@ impl KeepAlive {
                 Some(timer) => timer,
                 None if is_idle => return Poll::Pending,
                 None => {
+                    // Only what arrives from now on is a sign of life.
                     signs.has_read.store(false, Ordering::Relaxed);
                     self.timer.insert(Box::pin(sleep(PING_INTERVAL)))
                 }
@@ -260,6 +265,7 @@ impl KeepAlive {
                 if !has_read {
                     return Poll::Ready(());
                 }
+                // Any byte is a sign of life, not only the answer to the PING.
                 timer.as_mut().reset(Instant::now() + PING_TIMEOUT);
             } else if has_read || is_idle || pings.send_ping(Ping::opaque()).is_err() {
                 self.timer = None;

@@ -23,6 +23,7 @@ pub(super) struct StreamHead {
 impl StreamHead {
     /// Reads a head in HTTP/1.1 that the proxy has written. `None` if it makes no request of HTTP/2.
     pub(super) fn read(head: &[u8], is_tls: bool) -> Option<Self> {
+        // The proxy wrote this head itself, so the limits for clients do not apply.
         let limits = HeadLimits::default()
             .with_bytes(head.len())
             .with_request_line(head.len())
@@ -33,6 +34,7 @@ impl StreamHead {
         };
         let text = Bytes::copy_from_slice(head);
         let mut fields = to_map(table.fields(), &text).ok()?;
+        // `:authority` takes its place (RFC 9113 section 8.3.1).
         let host = fields.remove(HOST)?;
         let mut tunnel = None;
         if let Some(protocol) = raw.upgrade() {
@@ -41,6 +43,7 @@ impl StreamHead {
             // RFC 8441 section 5: the proof is for HTTP/1.1.
             fields.remove(SEC_WEBSOCKET_KEY);
         }
+        // HTTP/2 has no fields of a connection (RFC 9113 section 8.2.2).
         strip_for_http2(&mut fields);
         take_apart_if_long(&mut fields);
         let mut line = head.split(|byte| *byte == b' ');
@@ -59,6 +62,7 @@ impl StreamHead {
         *request.headers_mut() = fields;
         let is_tunnel = tunnel.is_some();
         if let Some(protocol) = tunnel {
+            // RFC 8441 section 4.
             *request.method_mut() = Method::CONNECT;
             request.extensions_mut().insert(protocol);
         }

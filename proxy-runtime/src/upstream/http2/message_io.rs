@@ -146,6 +146,7 @@ impl Http2Io {
             return Poll::Ready(None);
         }
         let next = ready!(poll_next(receive, &mut self.is_data_over, cx));
+        // All but data is the last of a body: trailers, an error, or the end.
         if !matches!(&next, Some(Ok(frame)) if frame.is_data()) {
             self.has_ended = true;
         }
@@ -191,6 +192,7 @@ impl Http2Io {
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(failed)) => Poll::Ready(Err(self.fail(failed))),
+            // The destination may forbid all requests, which the wait for a stream would not notice.
             Poll::Pending => self.poll_allowed_nothing(cx).map(Err),
         }
     }
@@ -205,6 +207,7 @@ impl Http2Io {
         let Some(send) = &mut self.send else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
+        // One large body must not take the whole window of the connection from other streams.
         send.reserve_capacity(all.clamp(1, MAX_SEND_BUFFER));
         let room = loop {
             match send.capacity() {
@@ -240,6 +243,7 @@ impl Http2Io {
         let trailers = self.upload.take_trailers();
         let has_trailers = trailers.is_some();
         let mut sent = Ok(());
+        // A frame without content is sent only to end the stream.
         if !content.is_empty() || (is_last && !has_trailers) {
             sent = send.send_data(content.into(), is_last && !has_trailers);
         }
@@ -264,7 +268,7 @@ impl Http2Io {
         let Step::Sent(response, turn) = &mut self.step else {
             return match &self.step {
                 Step::Failed => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
-                // Whoever sends the request waits for the stream.
+                // The sender of the request waits for the stream.
                 _ => Poll::Pending,
             };
         };
@@ -286,11 +290,13 @@ impl Http2Io {
                     self.step = Step::Answered(receive);
                     return Poll::Ready(Ok(()));
                 }
+                // RFC 9110 section 6.4.1: such responses have no body.
                 let has_none = self.is_head
                     || matches!(
                         head.status,
                         StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
                     );
+                // HTTP/2 marks the end of a body itself. HTTP/1.1 needs chunks if there is no length.
                 self.is_chunked = !has_none && !head.headers.contains_key(CONTENT_LENGTH);
                 let framing = match self.is_chunked {
                     true => CHUNKED,
@@ -418,6 +424,7 @@ impl AsyncRead for Http2Io {
             match this.step {
                 Step::Answered(_) => {
                     if !ready!(this.poll_bytes(cx))? && this.text.is_empty() {
+                        // To the reader, nothing read is the end of the connection.
                         return Poll::Ready(Ok(()));
                     }
                 }

@@ -24,6 +24,7 @@ impl Text {
         if self.is_empty() {
             self.start = 0;
             self.bytes.clear();
+            // From the thread's pool, so that a stream holds a buffer only while there is text to read.
             if self.bytes.capacity() == 0 {
                 self.bytes = recycled::take(recycled::HEAD);
             }
@@ -45,6 +46,7 @@ impl Text {
         self.write(b"HTTP/1.1 ");
         self.write(status.as_str().as_bytes());
         self.write(b" ");
+        // HTTP/2 has no reason phrase.
         let reason = status.canonical_reason().unwrap_or_default();
         self.write(reason.as_bytes());
         self.write(b"\r\n");

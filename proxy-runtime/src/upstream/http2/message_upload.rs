@@ -47,6 +47,7 @@ impl UploadBody {
         for slice in slices {
             bytes.extend_from_slice(&slice[..slice.len().min(MOST_FRAMING)]);
         }
+        // On a copy, since these bytes are not accepted yet.
         let (mut tracker, mut table) = (chunks.tracker, HeadTable::new());
         bytes.len() <= MOST_FRAMING
             && tracker
@@ -81,6 +82,7 @@ impl UploadBody {
 impl UploadChunks {
     pub(super) fn follow(&mut self, bytes: &[u8], content: &mut Vec<u8>) -> Result<(), ()> {
         let begun;
+        // A trailer section is parsed as a whole, so its beginning waits for the rest.
         let bytes = match self.section.is_empty() {
             true => bytes,
             false => {

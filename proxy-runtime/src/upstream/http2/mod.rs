@@ -96,6 +96,7 @@ impl Http2Connection {
             .max_send_buffer_size(MAX_SEND_BUFFER)
             .max_header_list_size(MAX_HEAD as u32)
             .max_local_error_reset_streams(Some(MOST_ERRORS))
+            // The proxy passes no pushed responses on.
             .enable_push(false)
             .handshake(Heard::new(io, Arc::clone(&signs)))
             .await
@@ -165,6 +166,7 @@ impl Http2Connection {
             return Poll::Ready(room);
         }
         self.signs.room.register(cx.waker());
+        // Checked again: a stream may have ended before the waker was registered.
         self.room().map_or(Poll::Pending, Poll::Ready)
     }
 

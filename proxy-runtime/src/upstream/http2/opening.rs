@@ -59,6 +59,7 @@ pub(super) async fn open(
         Ok(false) => return Err(SendError::not_allowed(Sent::Nothing)),
         Err(error) => return Err(SendError::unsent(error)),
     }
+    // Noted first, since the task may take its turn as soon as it has the stream.
     let turn = poll_fn(|cx| Poll::Ready(connection.signs.hand_over(cx.waker()))).await;
     let (response, stream) = match send.send_request(request, !has_body) {
         Ok(sent) => sent,

@@ -288,6 +288,7 @@ impl Pending {
     async fn ask(&self, name: &str, place: Permit) -> LookupOutcome {
         let mut asked = self.look_up.look_up(name);
         if self.kind == NameKind::Hanging || !self.look_up.can_be_stopped() {
+            // A look-up that cannot be stopped keeps its thread, and so its permit.
             let _place = place;
             return asked.await;
         }

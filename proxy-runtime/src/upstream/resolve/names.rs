@@ -152,6 +152,7 @@ impl Names {
         let is_slow = |begun| now.duration_since(begun) > PATIENCE;
         let waits = holds && entry.not_before.is_some_and(|then| now < then);
         match (addresses, &entry.failing) {
+            // Older addresses serve while a look-up pauses or takes long.
             (Some(addresses), _) if waits || entry.begun.is_some_and(is_slow) => {
                 Advice::Use(addresses)
             }
@@ -315,8 +316,10 @@ impl Running {
         let keep = self.names.keep;
         let mut entries = self.names.lock();
         let Some(entry) = entries.get_mut(&self.name) else {
+            // The name was forgotten meanwhile.
             return found;
         };
+        // Files that have changed since the start make the result outdated.
         entry.generation = self.generation;
         entry.hung = match took >= SLOW {
             true => entry.hung.saturating_add(1),

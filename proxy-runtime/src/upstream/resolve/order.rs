@@ -16,6 +16,7 @@ pub(super) fn interleaved(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
         .partition(|address| address.is_ipv6() == first_is_v6);
     let mut mixed = Vec::new();
     let (mut preferred, mut other) = (preferred.into_iter(), other.into_iter());
+    // RFC 8305 section 4: the families take turns.
     while mixed.len() < MAX_ADDRESSES {
         let before = mixed.len();
         mixed.extend(preferred.next());

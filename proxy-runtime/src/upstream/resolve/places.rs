@@ -83,6 +83,7 @@ impl PermitState {
     /// Takes a permit for the cluster. Returns false if there is none.
     fn take(&mut self, cluster: &ClusterId) -> bool {
         let taken = self.clusters.get(cluster).map_or(0, |it| it.taken);
+        // Not more than are left for others, so that no cluster takes all.
         if taken >= self.free {
             return false;
         }

@@ -36,6 +36,7 @@ impl LookUp for System {
         let name = name.to_owned();
         // The C library blocks, so the call needs a thread.
         let work = move || -> io::Result<Vec<IpAddr>> {
+            // The port does not matter, since only the addresses are used.
             let found = (&*name, 0).to_socket_addrs()?;
             Ok(found.map(|address| address.ip()).collect())
         };

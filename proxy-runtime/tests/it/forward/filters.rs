@@ -207,7 +207,7 @@ impl Filter for Assign {
     }
 }
 
-/// With a route of one cluster, of weighted ones, of partitions, and of none; with destinations of either protocol.
+/// Routes with one cluster, with weighted ones, with partitions and without any; destinations of either protocol.
 #[tokio::test]
 async fn a_filter_assigns_a_cluster() {
     let origin = Origin::echo();

@@ -260,8 +260,8 @@ async fn a_destination_that_allows_no_stream_at_all_fails_requests_soon() {
     front.settled().await;
 }
 
-/// Nothing is lost of a burst: what a destination that allows no stream did not get goes to another one, and so does
-/// what it may have got, if that is harmless.
+/// No request of a burst is lost: those that a destination without streams did not get go to another one, and so do
+/// those that it may have got, if repeating them is harmless.
 #[tokio::test]
 async fn a_burst_passes_over_a_destination_that_allows_no_stream() {
     const BURST: usize = 20;

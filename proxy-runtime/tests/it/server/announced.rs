@@ -156,7 +156,7 @@ async fn a_tunnel_is_announced_too() {
     }
 }
 
-/// Nobody is the client of a probe.
+/// A probe has no client.
 #[tokio::test]
 async fn probes_are_connections_of_the_proxy() {
     let origin = Origin::echo();

@@ -414,7 +414,7 @@ async fn what_is_rejected_before_routing_is_counted() {
     }
 }
 
-/// Clients of trusted networks get the cause in a header, and nobody else does.
+/// Only clients of trusted networks get the cause in a header.
 #[tokio::test]
 async fn trusted_clients_get_the_cause_in_a_header() {
     for cause in [

@@ -2,15 +2,17 @@
 //! without layers, to destinations of both versions.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use discovery_core::{DiscoverError, Discoverer, Discovery, Merge, Runner};
 use http::StatusCode;
 use proxy_runtime::Proxy;
 use proxy_runtime::layer::RouteService;
 use proxy_runtime::proxy_model::Snapshot;
 use proxy_runtime::proxy_model::config::ProxyConfig;
 use proxy_runtime::server::ServerHandle;
-use proxy_runtime::trace::{Decision, SpanKind, SpanValue, TraceSpan, Tracer};
+use proxy_runtime::trace::{Decision, SpanKind, SpanValue, TraceSpan, Tracer, trace_cycles};
 use serde_json::{Value, json};
 use testkit::body;
 use testkit::client::{Answer, Connection};
@@ -365,4 +367,60 @@ async fn a_route_may_hide_its_trace() {
             assert!(echo.header("traceparent").is_empty(), "{}", way.name);
         }
     }
+}
+
+/// A source that answers each other poll, after 2 s.
+struct EveryOther(AtomicUsize);
+
+#[async_trait::async_trait]
+impl Discoverer for EveryOther {
+    fn name(&self) -> &str {
+        "registry"
+    }
+
+    async fn discover(&self) -> Result<Discovery, DiscoverError> {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        match self.0.fetch_add(1, Ordering::Relaxed) % 2 {
+            0 => Ok(Discovery::default()),
+            _ => Err(DiscoverError::permanent("the token is not valid")),
+        }
+    }
+}
+
+/// Polls are traces of their own, with their beginning and end, and the kind of a failure.
+#[tokio::test(start_paused = true)]
+async fn a_poll_of_a_source_is_a_span() {
+    let source = Runner::new(EveryOther(AtomicUsize::new(0)));
+    let merged = Merge::new().provider(source.start()).start();
+    let (sender, mut spans) = mpsc::unbounded_channel();
+    let tracer: Arc<dyn Tracer> = Arc::new(Script {
+        root: Decision::Record,
+        spans: sender,
+    });
+    for (name, cycles) in merged.cycles() {
+        tokio::spawn(trace_cycles(Arc::clone(&tracer), name, cycles));
+    }
+    let mut traces = Vec::new();
+    for number in 1..=4 {
+        let [span] = <[_; 1]>::try_from(spans.recv().await.unwrap()).unwrap();
+        assert_eq!(
+            (span.kind, &*span.name),
+            (SpanKind::Internal, "discovery poll")
+        );
+        let fields = ["proxy.source", "proxy.source.poll", "error.type"];
+        let failed = number % 2 == 0;
+        let expected = [
+            Some("registry".to_owned()),
+            Some(number.to_string()),
+            failed.then(|| "permanent".to_owned()),
+        ];
+        assert_eq!(fields.map(|name| text(&span, name)), expected);
+        assert_eq!(span.is_error, failed);
+        let took = span.end.duration_since(span.start).unwrap();
+        assert_eq!(took, Duration::from_secs(2));
+        traces.push(span.trace_id);
+    }
+    traces.sort_unstable();
+    traces.dedup();
+    assert_eq!(traces.len(), 4);
 }

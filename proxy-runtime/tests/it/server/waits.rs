@@ -160,7 +160,7 @@ pub(super) fn ways() -> [Way; 3] {
     ]
 }
 
-/// Everything that a client of HTTP/1.1 gets, but for the date.
+/// Returns the response to a client of HTTP/1.1, without the date.
 async fn bytes(address: SocketAddr, request: &str) -> String {
     let mut client = RawClient::connect(address).await.unwrap();
     client.write_all(request).await.unwrap();
@@ -473,7 +473,7 @@ impl AccessLogSink for Log {
     }
 }
 
-/// Where a request was on its way to is most interesting where it did not arrive.
+/// The route matters most in the line of a request that did not arrive.
 #[tokio::test]
 async fn requests_of_clients_that_leave_are_logged_with_their_route() {
     for route in [json!({}), json!({ "Layers": ["pass"] })] {

@@ -136,7 +136,7 @@ pub(crate) struct Way {
     layers: &'static [&'static str],
 }
 
-/// As bytes, by the service in a server that does not know it, and through a layer.
+/// The byte path, the service in a server that does not know it, and a layer.
 pub(crate) const WAYS: [Way; 3] = [
     Way {
         name: "bytes",

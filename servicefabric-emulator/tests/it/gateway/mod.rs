@@ -9,6 +9,7 @@ mod limits;
 mod names;
 mod own;
 mod paging;
+mod placement;
 mod presence;
 mod reports;
 mod secured;

@@ -35,11 +35,11 @@ async fn services_of_two_applications_have_clusters_and_reports_of_their_own() {
     assert_eq!(
         found.reports,
         [
-            "service App~Web Ok",
             "replica P1/0 Ok",
             "replica P1/1 Ok",
             "replica P2/2 Ok",
             "replica P2/3 Ok",
+            "service App~Web Ok",
         ]
     );
     let found = outcome(&cluster, ServiceFabricOptions::default()).await;

@@ -350,7 +350,7 @@ async fn connections_get_goaway_behind_their_last_response_at_the_limit() {
         peer.get(1, "/slow").await;
         let _other = bench.worker.enter();
         let mut stream = 3;
-        // It is not idle for long, and busy whenever somebody looks.
+        // It is never idle for long, and busy at each look.
         let mut go_on = async |times: u32| {
             for _ in 0..times {
                 sleep(Duration::from_millis(100)).await;

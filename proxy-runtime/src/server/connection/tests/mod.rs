@@ -225,7 +225,7 @@ const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// Asserts that so many milliseconds went by since `begin`, which the clock can tell exactly but for its resolution.
+/// Asserts that `expected` has passed since `begin`, up to the resolution of the clock.
 #[track_caller]
 fn assert_elapsed(begin: Instant, expected: Duration) {
     let elapsed = begin.elapsed();

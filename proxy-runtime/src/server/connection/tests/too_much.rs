@@ -200,7 +200,7 @@ async fn a_drain_waits_for_a_client_that_is_opening_its_connection() {
     .await;
 }
 
-/// Cases 245 and 246. Whoever asks about data that it is sent may ask more often, as clients of gRPC do.
+/// Cases 245 and 246. A client that receives data may send more pings, as clients of gRPC do.
 #[tokio::test(start_paused = true)]
 async fn floods_of_ping_and_settings_end_the_connection() {
     local(async {
@@ -313,7 +313,7 @@ async fn floods_of_frames_without_an_answer_end_the_connection() {
     .await;
 }
 
-/// RFC 9113 section 6.9: be it two frames for each piece of data, and all of them at last.
+/// RFC 9113 section 6.9: even with two frames for each piece of data, and with all of them at the end.
 #[tokio::test(start_paused = true)]
 async fn what_was_sent_to_a_client_may_be_acknowledged() {
     const PIECES: u32 = 5000;
@@ -340,7 +340,7 @@ async fn what_was_sent_to_a_client_may_be_acknowledged() {
     .await;
 }
 
-/// docs/operate.md, "Limits": two limits of `h2` that nobody can set.
+/// docs/operate.md, "Limits": two limits of `h2` that cannot be set.
 #[tokio::test(start_paused = true)]
 async fn small_frames_of_data_have_a_limit() {
     local(async {

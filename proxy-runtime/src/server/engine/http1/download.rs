@@ -217,6 +217,7 @@ impl Http1Download {
                 if !matches!(written, Poll::Ready(Ok(()))) {
                     let unwritten = output.len() + self.part.bytes - self.written;
                     self.keep_unwritten(unwritten);
+                    // Here the write is pending or has failed, never complete.
                     return written.map(|_| Err(ResponseFailure::Client));
                 }
                 self.unwritten = 0;
@@ -258,6 +259,7 @@ impl Http1Download {
                 Ok(0) => {
                     return Poll::Ready(Err(ResponseFailure::Destination("it ended too early")));
                 }
+                // A stream of HTTP/2 reports a violation of its protocol like this.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     return Poll::Ready(Err(ResponseFailure::MalformedBody(
                         "its stream is malformed",
@@ -308,6 +310,7 @@ impl Http1Download {
         let received = (input.filled(), response, &self.table);
         outgoing.write(status, received, output)?;
         let framing = response.framing();
+        // A body that ends with its connection goes in chunks, so that the client's connection stays.
         let is_wrapped = framing == Framing::UntilClose;
         input.consume(response.head_length());
         self.is_persistent = response.is_persistent() && !is_wrapped;
@@ -317,6 +320,7 @@ impl Http1Download {
         } else if self.trailers.is_some() && framing == Framing::Chunked {
             self.chunks = ChunkPhase::Changed;
         }
+        // What came with the head is sent with it.
         if !self.body.has_ended() && !input.is_empty() {
             self.look(input, output)
                 .map_err(|_| ResponseFailure::BrokenBody(status))?;
@@ -371,6 +375,7 @@ impl Http1Download {
             }
             return;
         }
+        // An empty chunk would end the body.
         if let Some(size) = NonZeroU64::new(self.part.content) {
             if self.chunks == ChunkPhase::Next {
                 output.extend_from_slice(CHUNK_END);

@@ -200,6 +200,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
                 client.input.consume(part.bytes + part.trailers);
                 false
             }
+            // The rest of the body is not waited for: the connection closes instead.
             Ok(_) | Err(_) => true,
         }
     }
@@ -271,6 +272,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         connection: &Http1Connection,
     ) -> bool {
         let client = &*self.client;
+        // During an exchange, input is a body or further requests.
         let mut bytes = match client.input.is_empty() {
             true => 0,
             false => client.input.memory(),
@@ -363,6 +365,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             is_stopped,
             picked,
         } = final_head;
+        // Decided right before the head is written, since the head announces the close (RFC 9112 section 9.6).
         let is_last = !self.request.is_persistent() || is_stopped || self.client.is_closing();
         let Client {
             output,
@@ -385,6 +388,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         }
         let Http1Connection { io, input, .. } = connection;
         download.begin(response, status, input, output, &mut outgoing)?;
+        // The first part of the body often follows its head at once.
         if !download.has_all() && input.is_empty() && io.may_be_readable() {
             let looked = download.look_behind_head(cx, (io, input), output);
             looked.map_err(|()| ResponseFailure::BrokenBody(status))?;
@@ -412,6 +416,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             return Backpressure::Nothing;
         }
         match self.client.state.worker.limits.data_rate {
+            // The clock of the connection watches the rate.
             Some(_) => Backpressure::Elsewhere,
             None => Backpressure::Idle,
         }
@@ -429,6 +434,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
 
     #[inline]
     fn served(&mut self, download: &Http1Download, has_more: bool, now: Instant) -> bool {
+        // Closing with unread data would reset the connection, and the client could lose its response.
         if has_more {
             self.client.state.unread.store(true, Relaxed);
         }
@@ -446,8 +452,10 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
     ) -> Result<SentReply, Cause> {
         let client = &mut *self.client;
         let is_last = has_more || !self.request.is_persistent() || client.is_closing();
+        // Nothing of an unfinished head may precede the reply.
         client.output.clear();
         let sent = write_text(&head, &text, self.request, is_last, &mut client.output);
+        // Closing with unread data would reset the connection, and the client could lose the reply.
         client.state.unread.store(has_more, Relaxed);
         let (mut written, mut before) = (0, 0);
         let wrote = poll_fn(|cx| {
@@ -455,6 +463,7 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
             if let Poll::Ready(result) = poll_write_all(&mut client.io, cx, slices, &mut written) {
                 return Poll::Ready(result.map_err(|_| Cause::ClientGone));
             }
+            // A minimum data rate takes the place of the read timeout.
             let Some(read_timeout) = &mut read_timeout else {
                 let slow = client.clock.poll_slow_reader(cx, &client.state);
                 return slow.map(|()| Err(Cause::ClientTooSlow));

@@ -28,6 +28,7 @@ impl ChangedTrailers {
     /// Writes the trailers, with the empty line that ends them, in place of a received section.
     #[cold]
     pub(super) fn write(&self, section: Option<(&[u8], &HeadTable)>, out: &mut Vec<u8>) {
+        // RFC 9110 section 6.5.1: trailers are for clients that announce support.
         if !self.are_accepted {
             out.extend_from_slice(CHUNK_END);
             return;

@@ -97,12 +97,14 @@ impl Http1Upload {
             }
             if self.body.has_ended() {
                 outbound.end();
+                // The buffer is not needed while the response is awaited.
                 input.rest();
                 return Poll::Ready(Ok(()));
             }
             // From here on a delay counts as the client's, not the destination's.
             outbound.wait_for_client();
             match ready!(input.poll_read(client, cx)) {
+                // The body has not ended, so the client has left in the middle of it.
                 Ok(0) | Err(_) => {
                     return Poll::Ready(Err(UploadFailure::client(StatusCode::BAD_REQUEST)));
                 }
@@ -122,6 +124,7 @@ impl Http1Upload {
         destination: &mut U,
         has_news: &mut bool,
     ) -> Poll<Result<(), UploadFailure>> {
+        // The front takes the first place.
         let parts = [&[], &input.filled()[..self.part.bytes]];
         ready!(outbound.poll_write(cx, parts, destination, has_news))?;
         input.consume(self.part.bytes);

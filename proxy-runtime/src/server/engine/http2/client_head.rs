@@ -25,9 +25,11 @@ pub(super) fn final_head(
     // Without changes the date is where it was.
     let is_kept = edits.is_none() && plan.keeps_responses();
     let has_date = is_kept && table.first(FieldClass::Date).is_some();
+    // A recipient adds a missing date (RFC 9110 section 6.6.1).
     if !has_date && !fields.contains_key(DATE) {
         fields.insert(DATE, date());
     }
+    // All values share the block of their head, which the table of HPACK would keep for long.
     if head.len() > MOST_SHARED {
         take_apart(&mut fields);
     }

@@ -135,6 +135,7 @@ impl Begun {
     /// Ready when the client has reset the stream before the end.
     pub(super) fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.stream {
+            // Once all of it was handed over, a reset changes nothing.
             Some(stream) if !self.is_sent => stream.poll_reset(cx).map(drop),
             _ => Poll::Pending,
         }
@@ -157,6 +158,7 @@ impl Begun {
             };
             self.room.is_found(room);
             let part = incoming.data.split_to(room);
+            // The last part ends the stream, which saves an empty frame.
             let is_end = incoming.has_all();
             self.sent += room as u64;
             if stream.send_data(part, is_end).is_err() {

@@ -54,7 +54,7 @@ use crate::local_pool::LocalPool;
 use crate::progress::{ClientReadTimeout, DataRate, End};
 use crate::server::connection::{Held, RequestRecord, is_grpc_call};
 use crate::server::http2::Unsent as NotTaken;
-use crate::server::http2::{Room, StreamClient, StreamResponseContext, StreamSend, settle_head};
+use crate::server::http2::{Room, StreamClient, StreamResponseContext, StreamSend, prepare_head};
 use crate::server::metrics::WorkerMetrics;
 use crate::stream::{ByteStream, ReadBuffer};
 use crate::transform::{CompiledTransforms, Invalid};
@@ -77,10 +77,12 @@ impl<'c> Http2Downstream<'c> {
         classes: ClassSet,
         client: &'c mut StreamClient,
     ) -> Option<Self> {
+        // Tunnels and `100 Continue` belong to the service.
         if parts.method == HttpMethod::CONNECT || classes.contains(FieldClass::Expect) {
             return None;
         }
         let head = HttpHead::with_classes(parts, *client.record.info(), classes);
+        // The service rejects a head whose lengths contradict each other.
         let body = body_kind_of(&head, client.body.is_none()).ok()?;
         Some(Self {
             client,
@@ -208,6 +210,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     async fn unless_gone<F: Future>(&mut self, _: bool, work: F) -> Option<F::Output> {
         let mut work = pin!(work);
         poll_fn(|cx| {
+            // Work first, so that a finished result is not lost to a reset.
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
                 return Poll::Ready(Some(done));
             }
@@ -232,6 +235,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 
     fn poll_reset(&mut self, cx: &mut Context<'_>, download: &mut StreamDownload) -> Poll<()> {
+        // After the head the sender of the stream is part of `begun`.
         match &mut download.begun {
             None => self.client.respond.poll_reset(cx).map(drop),
             Some(begun) => begun.poll_reset(cx),
@@ -250,11 +254,13 @@ impl<'c> Downstream for Http2Downstream<'c> {
         connection: &Http1Connection,
     ) -> bool {
         let unacknowledged = download.begun.as_ref().map_or(0, Begun::waiting);
+        // What waits behind a part counts only while the client does not take that part.
         let behind = match unacknowledged {
             0 => 0,
             _ => connection.behind(),
         };
         let body = self.client.body.as_mut();
+        // Data of the request that the destination has not taken.
         let unsent = body.map_or(0, |body| body.flow_control().used_capacity());
         let bytes = (unacknowledged + unsent) as u64 + behind;
         download.held.set(bytes, &self.client.record.connection);
@@ -279,6 +285,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 
     fn may_upload_slowly(&self) -> bool {
+        // A call may stream its messages as slowly as it likes.
         self.is_call()
     }
 
@@ -295,6 +302,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 
     fn stop_upload(&mut self, upload: &mut FramesUpload) {
+        // The client may still send, so the close of the connection must linger.
         if self.client.body.is_some() {
             self.client.record.connection.unread.store(true, Relaxed);
         }
@@ -344,6 +352,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             None => None,
             Some(shown) => Some(show(shown, status, (input.filled(), response, &table))?),
         };
+        // A small response in one piece needs a single block of memory.
         let (text, content) = match take_whole(response, input) {
             Some(whole) => {
                 let content = whole.slice(response.head_length()..);
@@ -361,6 +370,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         let response = (response, status);
         let incoming = Incoming::begin(response, content, table, rules, connection, cx)?;
         let mut begun = Begun::new(incoming, is_exempt);
+        // Without content the head ends the stream.
         let is_end = begun.incoming.has_all();
         let stream = self.client.respond.send_response(head, is_end);
         begun.begin(stream.map_err(|_| ResponseFailure::Client)?, is_end);
@@ -383,6 +393,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             let client = &self.client.record.connection;
             let before = begun.sent;
             let sent = begun.poll_send(client, cx);
+            // Progress restarts the activity timeout.
             *has_news |= begun.sent != before;
             match sent {
                 Poll::Ready(Ok(())) => {}
@@ -415,6 +426,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         let Some(begun) = &mut download.begun else {
             return true;
         };
+        // Without a minimum rate the activity timeout has passed.
         if matches!(pressure, Backpressure::Rate(_)) {
             if !begun.is_too_slow() {
                 return false;
@@ -427,6 +439,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
 
     fn cut(&mut self, download: &mut StreamDownload) {
         if let Some(begun) = &mut download.begun {
+            // The client must see that the response is incomplete.
             begun.cut(Reason::INTERNAL_ERROR);
         }
     }
@@ -449,7 +462,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
             is_call: self.is_call(),
         };
         let length = text.len() as u64;
-        let is_end = settle_head(&mut head, response_context, Some(length), text.is_empty());
+        let is_end = prepare_head(&mut head, response_context, Some(length), text.is_empty());
         let response = Response::from_parts(head, ());
         let Ok(mut stream) = self.client.respond.send_response(response, is_end) else {
             self.disconnected();

@@ -25,6 +25,7 @@ impl AsRef<[u8]> for Small {
 /// length.
 pub(super) fn take_whole(response: &RawResponse, input: &mut ReadBuffer) -> Option<Bytes> {
     let content = match response.framing() {
+        // Without content the head is enough.
         Framing::Length(length) => usize::try_from(length).ok().filter(|length| *length > 0)?,
         _ => return None,
     };

@@ -26,7 +26,7 @@ fn allowed(content: Option<u64>) -> Allowed {
 
 const HEAD: &str = "head\r\n\r\n";
 
-/// What is sent to destinations stays with its thread.
+/// Runs a test on one thread, since requests to destinations stay on theirs.
 async fn local<F: Future>(test: F) -> F::Output {
     LocalSet::new().run_until(test).await
 }
@@ -195,7 +195,7 @@ async fn a_destination_that_is_closed_has_got_nothing() {
     .await;
 }
 
-/// What nobody reads does not take the other streams' part of the connection's window.
+/// Unread data of a stopped upload leaves the connection's window to other streams.
 #[tokio::test(start_paused = true)]
 async fn an_upload_that_is_stopped_gives_the_window_back() {
     local(async {

@@ -1,4 +1,4 @@
-//! What counts as something that happens, on each way that a request may take.
+//! The activity timeout: the events that restart it, on each path of a request.
 
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ async fn a_destination_that_takes_a_request_slowly_is_not_silent() {
     }
 }
 
-/// What a destination says, a little more than half of what it may be silent for apart.
+/// The parts of a response, which are sent at intervals of a little more than half of the timeout.
 const SLOW: [&str; 4] = [
     "HTTP/1.1 102 Processing\r\n\r\n",
     "HTTP/1.1 200 OK\r\n",
@@ -178,7 +178,7 @@ fn without_rate() -> Limits {
     }
 }
 
-/// Without a rate that would be asked of it. Each time that it takes something counts.
+/// There is no minimum data rate. Each time that the client takes something counts as activity.
 #[tokio::test]
 async fn a_client_that_takes_nothing_is_given_up() {
     let ways: [(&str, Serve); 2] = [

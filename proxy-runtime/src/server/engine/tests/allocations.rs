@@ -252,9 +252,8 @@ fn a_filter_that_changes_headers_allocates_what_their_values_are_made_of() {
     assert_eq!(allocations(r#"["setter", "maker"]"#), REQUESTS);
 }
 
-/// What is left is what `http` types and tower are made of: the futures of server, layer and route, counters of the
-/// request and of its attempt, a block for each head, and what is in its extensions. benches/COMPARISON.md has the
-/// whole.
+/// The remaining allocations belong to `http` types and tower: the futures of server, layer and route, counters of the
+/// request and of its attempt, a block for each head, and its extensions. benches/COMPARISON.md lists them all.
 #[test]
 fn a_layer_costs_a_few_blocks() {
     let own = 1;

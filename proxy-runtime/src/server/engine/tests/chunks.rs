@@ -86,8 +86,8 @@ fn chunks() -> String {
     "a\r\nxxxxxxxxxx\r\n".repeat(16) + "0\r\n\r\n"
 }
 
-/// How often something is sent to the client of a response that the destination sends in these parts, each of which the
-/// client gets before the next one leaves.
+/// Returns the number of writes to the client for a response that the destination sends in these parts. The client
+/// has each part before the next one is sent.
 async fn sends(parts: &[String]) -> usize {
     local(async {
         let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
@@ -118,14 +118,14 @@ async fn sends(parts: &[String]) -> usize {
     .await
 }
 
-/// As bytes they are one message, though they would be sixteen frames.
+/// The byte path copies them as one run, though they would be sixteen frames in `http` types.
 #[tokio::test]
 async fn that_arrive_in_one_read_leave_in_one_write() {
     assert_eq!(sends(&[HEAD.to_owned() + &chunks()]).await, 1);
     assert_eq!(sends(&[HEAD.to_owned(), chunks()]).await, 2);
 }
 
-/// Nor are they held back: who streams wants each of them to be seen.
+/// Chunks are not held back either: a program that streams wants each of them to arrive.
 #[tokio::test]
 async fn that_arrive_one_by_one_leave_one_by_one() {
     let mut parts = vec![HEAD.to_owned()];

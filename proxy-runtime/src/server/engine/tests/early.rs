@@ -12,7 +12,7 @@ use crate::ProxyService;
 #[cfg(feature = "http2")]
 use crate::server::http2::peer::Peer;
 
-/// What a destination says before it has all of the request, and what it says then.
+/// The parts of a response that a destination sends before and after it has all of the request.
 const ANSWERS: [(&str, &str); 5] = [
     ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", ""),
     ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", "ok"),
@@ -24,7 +24,7 @@ const ANSWERS: [(&str, &str); 5] = [
     ("H", "TTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
 ];
 
-/// What comes in its time: interim responses may come before.
+/// Responses after the whole request: only interim ones come before its end.
 const LATE: [(&str, &str); 2] = [
     ("", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
     (
@@ -55,15 +55,15 @@ async fn destination() -> (DuplexStream, ProxyService) {
 }
 
 /// Lets all others do what there is for them to do.
-async fn settle() {
+async fn let_all_run() {
     for _ in 0..20 {
         yield_now().await;
     }
 }
 
-/// Whether the proxy has closed its connection.
+/// Returns true if the proxy has closed its connection.
 async fn is_closed(destination: &mut DuplexStream) -> bool {
-    settle().await;
+    let_all_run().await;
     let mut byte = [0];
     tokio::select! {
         biased;
@@ -90,7 +90,7 @@ async fn close_the_connection_however_little_of_them_was_there() {
                     read_to(&mut destination, "\r\n\r\n").await;
                     destination.write_all(before.as_bytes()).await.unwrap();
                     if is_seen {
-                        settle().await;
+                        let_all_run().await;
                     }
                     client.write_all(b"body").await.unwrap();
                     read_to(&mut destination, "body").await;
@@ -116,7 +116,7 @@ async fn do_so_for_a_stream_as_well() {
                 read_to(&mut destination, "\r\n\r\n").await;
                 destination.write_all(before.as_bytes()).await.unwrap();
                 if is_seen {
-                    settle().await;
+                    let_all_run().await;
                 }
                 peer.send(Frame::data(1, "body", true)).await;
                 read_to(&mut destination, "4\r\nbody\r\n0\r\n\r\n").await;

@@ -7,10 +7,10 @@ use tokio::time::Instant;
 
 use super::scene::{connected, local, read_to, serve};
 
-/// What the client's connection takes before it is read: a part of [`hints`].
+/// Capacity of the client's connection in bytes, less than [`hints`] needs.
 const CAPACITY: usize = 256;
 
-/// What the client reads of it at first.
+/// Number of bytes that the client reads at first.
 const READ: usize = 100;
 
 fn hints() -> String {

@@ -1,4 +1,4 @@
-//! Which lane requests take: what compares the two must not compare one with itself.
+//! The path that requests take: tests that compare the two paths must not compare one with itself.
 
 use testkit::raw::RawOrigin;
 use testkit::time::guarded;

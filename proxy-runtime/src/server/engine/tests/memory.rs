@@ -25,7 +25,7 @@ const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 const CONNECTIONS: usize = 200;
 
-/// What one of them may hold. benches/COMPARISON.md has what it does hold, which this is only to keep the magnitude of.
+/// Maximum memory of one connection in bytes. It guards the magnitude; benches/COMPARISON.md has the measured value.
 const MOST: i64 = 2 * 1024;
 
 /// A destination that answers whatever comes, in threads of its own, whose memory is not counted.

@@ -1,4 +1,4 @@
-//! What is hard to provoke from outside.
+//! Tests of situations that are hard to provoke from outside.
 
 mod accounts;
 mod activity;

@@ -15,10 +15,10 @@ use crate::server::Limits;
 use crate::server::handler::{ProxyHandler, ServiceHandler};
 use crate::server::{AccessLogSink, AccessRecord, ServerMetrics};
 
-/// What is made of a request.
+/// The response to a request, with its log line and counters.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
-    /// The response's status line and fields, but for what the date is, in one order.
+    /// The status line and the sorted fields of the response, without the value of the date.
     head: Vec<String>,
     body: String,
     log: Vec<Line>,
@@ -54,7 +54,7 @@ enum Way {
 
 const WAYS: [Way; 3] = [Way::Bytes, Way::Types, Way::Layered];
 
-/// Why a body is rejected.
+/// The reason why a body is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Case {
     LargerThanTheServerAllows,

@@ -21,7 +21,7 @@ use crate::server::shared::WorkerShared;
 use crate::upstream::{ConnectionRequest, Lease, Protocols, Scripted};
 use crate::{ConnectionInfo, Proxy, ProxyService};
 
-/// How long a destination may be silent, in seconds.
+/// The time that a destination may be silent, in seconds.
 pub(super) const ACTIVITY_TIMEOUT: u64 = 10;
 
 /// A proxy for the destination at `url`, to which there may be one connection: that one goes on over `transport`,
@@ -135,7 +135,7 @@ pub(super) fn serve_by(client: impl Transport, handler: impl Handler, worker: Ar
     ));
 }
 
-/// What comes, up to `end`.
+/// Reads a text up to and including `end`.
 pub(super) async fn read_to(stream: &mut DuplexStream, end: &str) -> String {
     let mut bytes = Vec::new();
     while !bytes.ends_with(end.as_bytes()) {

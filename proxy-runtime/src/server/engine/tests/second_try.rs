@@ -84,7 +84,7 @@ fn closing_when_told() -> (String, mpsc::Sender<()>, mpsc::Receiver<()>) {
     (url, close, closed)
 }
 
-/// The system knows that the connection was closed, and nobody in this thread, which was busy meanwhile.
+/// The system knows that the connection was closed, but the runtime of this thread does not: it was busy meanwhile.
 #[tokio::test]
 async fn what_cannot_be_repeated_is_not_sent_over_a_connection_that_is_closed() {
     local(async {

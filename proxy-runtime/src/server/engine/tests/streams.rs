@@ -25,7 +25,7 @@ async fn destination() -> (DuplexStream, ProxyService) {
     (destination, service)
 }
 
-/// Filters are shown heads that are no `http::Request`, and are no reason for the typed path.
+/// Filters get heads that are no `http::Request`, and are no reason for the `http` path.
 #[tokio::test]
 async fn a_route_with_filters_is_forwarded_without_an_http_request() {
     local(async {
@@ -107,7 +107,7 @@ async fn an_answer_of_the_proxy_that_is_not_taken_is_reset_as_well() {
     .await;
 }
 
-/// What the connection keeps of heads to send it again by a number is little, however long they are.
+/// The table by which a connection compresses heads stays small, however long the heads are.
 #[test]
 fn long_heads_leave_little_with_an_idle_connection() {
     const STREAMS: u32 = 100;
@@ -165,7 +165,7 @@ async fn a_request_is_whole_when_it_is_as_long_as_it_said() {
             let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
             destination.write_all(answer).await.unwrap();
             assert_eq!(peer.end_of(stream).await.1, None);
-            // RFC 9113 section 8.1: nobody reads the rest.
+            // RFC 9113 section 8.1: the rest of the request is not needed.
             let is_reset =
                 |frame: &Frame| frame.stream == stream && frame.kind == frame::RST_STREAM;
             let (_, reset) = peer.wait_for(is_reset).await;

@@ -1,4 +1,4 @@
-//! Who a request waits for while it is sent, what of it is counted as sent, and what is told of its end.
+//! Uploads: the side that they wait for, the bytes that count as sent, and the report of their end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::server::handler::{ProxyHandler, ServiceHandler};
 use crate::server::{AccessLogSink, AccessRecord, Limits};
 use crate::upstream::{Resetting, Scripted};
 
-/// Whether it goes over `http` types.
+/// True for the path over `http` types.
 const WAYS: [bool; 2] = [false, true];
 
 #[derive(Debug, Default)]
@@ -134,7 +134,7 @@ async fn a_destination_that_does_not_take_a_body_is_waited_for_however_it_is_fra
     }
 }
 
-/// When a destination has taken all, it is its answer that is waited for.
+/// After the whole request was taken, the exchange waits for the destination's response.
 #[tokio::test]
 async fn a_destination_that_has_taken_all_is_waited_for_otherwise() {
     for is_typed in WAYS {

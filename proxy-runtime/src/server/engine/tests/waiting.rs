@@ -48,7 +48,7 @@ async fn the_time_for_a_connection_is_not_counted_as_the_destinations_silence() 
     .await;
 }
 
-/// What comes before the end is the beginning of the next request, and hides it from nobody.
+/// Bytes before the end are the beginning of the next request, and do not hide the end.
 #[tokio::test]
 async fn a_client_that_leaves_is_noticed_behind_what_it_sent_meanwhile() {
     for serve in [serve, serve_disguised] {

@@ -68,6 +68,7 @@ impl BodySender {
                     },
                     Err(_) => self.rest = RemainingBody::Broken,
                 }
+                // Framing counts as well, so that tiny chunks do not make the rest endless.
                 budget = budget.saturating_sub(before);
             }
             Poll::Ready(())

@@ -57,6 +57,7 @@ impl Fields {
             replaced: Vec::new(),
         };
         reading.all(self)?;
+        // A long string must not hold memory for the life of the connection.
         if self.text.capacity() > KEPT_TEXT {
             self.text = Vec::new();
         }
@@ -204,6 +205,7 @@ impl Reading<'_> {
 
     /// Reads a string (RFC 7541 section 5.2).
     fn string<'a>(&'a mut self, text: &'a mut Vec<u8>) -> Result<&'a [u8], Reason> {
+        // The high bit marks Huffman code (RFC 7541 section 5.2).
         let is_coded = self.block.get(self.at).is_some_and(|&first| first >= 0x80);
         let length = self.integer(7)?;
         let begin = self.at;
@@ -273,6 +275,7 @@ fn push_harmless(length: usize, block: &mut Vec<u8>) {
     match length {
         0..0x7f => block.push(length as u8),
         _ => {
+            // RFC 7541 section 5.1.
             block.push(0x7f);
             let mut rest = length - 0x7f;
             while rest >= 0x80 {

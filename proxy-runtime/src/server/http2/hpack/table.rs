@@ -67,6 +67,7 @@ impl Table {
             _ => match REGULAR.get(index - STATIC_PSEUDO - 1) {
                 Some(name) => Some(fixed(index, Name::Regular, name.len())),
                 None => {
+                    // The dynamic table follows the static one (RFC 7541 section 2.3.3).
                     let place = index - STATIC_PSEUDO - 1 - REGULAR.len();
                     self.entries.get(place).copied()
                 }

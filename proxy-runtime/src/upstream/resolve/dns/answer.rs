@@ -130,6 +130,7 @@ impl QueryResult {
 
 /// The time to live of a negative response (RFC 2308 section 5).
 fn negative(message: &Message) -> Duration {
+    // RFC 2308 section 5.
     let ttl = message
         .authorities
         .iter()

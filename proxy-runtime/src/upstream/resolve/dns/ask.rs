@@ -54,6 +54,7 @@ impl Servers {
                 biased;
                 Some((server, answer)) = asked.next(), if !asked.is_empty() => {
                     if let QueryResult::Silent = answer {
+                        // Silence starts no query here: the timer has not waited for it.
                         continue;
                     }
                     waited_for.retain(|(waiting, _)| *waiting != server);

@@ -49,6 +49,7 @@ impl Config {
         if !servers.is_empty() {
             own = servers.to_vec();
         } else if own.is_empty() {
+            // As in the C library: without settings, the machine itself may have a name server.
             own.push((Ipv4Addr::LOCALHOST, PORT).into());
         }
         let search = read.get_last_search_or_domain();
@@ -78,6 +79,7 @@ impl Config {
         let searched = self.search.iter().filter_map(|domain| {
             let mut relative = full.clone();
             relative.set_fqdn(false);
+            // With the domain, the name may be too long.
             relative.append_domain(domain).ok()
         });
         let dots = name.bytes().filter(|byte| *byte == b'.').count();
@@ -110,6 +112,7 @@ fn address(server: &ScopedIp) -> SocketAddr {
 fn zone_index(zone: &str) -> u32 {
     let number = zone.parse().ok();
     let of_interface = || {
+        // A zone from the file must not lead out of the directory.
         let is_name = !zone.contains('/') && !zone.starts_with('.');
         let index = is_name.then(|| format!("/sys/class/net/{zone}/ifindex"))?;
         std::fs::read_to_string(index).ok()?.trim().parse().ok()

@@ -1,4 +1,4 @@
-//! Look-ups for those who make destinations of names.
+//! Look-ups for programs that turn names into destinations.
 
 use std::fmt;
 use std::io;

@@ -101,6 +101,7 @@ impl Dns {
         }
         let options = Arc::clone(&self.options);
         let files = move || (read(&options.resolv_conf), read(&options.hosts));
+        // A disk that hangs must not stop the worker.
         let read = tokio::task::spawn_blocking(files).await;
         let (config, hosts) = read.unwrap_or_default();
         let servers = &self.options.servers;
@@ -132,6 +133,7 @@ impl Dns {
         let found = machine.at_hand(name);
         if !found.is_empty() {
             return LookupOutcome {
+                // Until the file is read again.
                 lasts: Some(REREAD),
                 ..LookupOutcome::from(Ok(found))
             };
@@ -198,6 +200,7 @@ impl Dns {
             return v4.await;
         }
         let v6 = pin!(self.servers.ask(config, name, RecordType::AAAA));
+        // Both at once, so that the slower one decides about the time.
         match select(v4, v6).await {
             Either::Left((first, rest)) => first.with(rest).await,
             Either::Right((first, rest)) => first.with(rest).await,
@@ -292,6 +295,7 @@ impl Machine {
     fn at_hand(&self, name: &str) -> Vec<IpAddr> {
         let name = name.strip_suffix('.').unwrap_or(name);
         let found = hosts::find_in(&self.hosts, name);
+        // RFC 6761 section 6.3.
         let is_local = name == "localhost" || name.ends_with(".localhost");
         preferred_first(match found.is_empty() && is_local {
             true => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
@@ -309,6 +313,7 @@ fn read(file: &Path) -> Option<Vec<u8>> {
 fn preferred_first(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let v6 = addresses.iter().find(|address| address.is_ipv6());
     let is_preferred = v6.is_some_and(|address| has_way_to(*address));
+    // The sort is stable, so the order within a family stays.
     addresses.sort_by_key(|address| address.is_ipv6() != is_preferred);
     addresses
 }
@@ -316,5 +321,6 @@ fn preferred_first(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
 /// Returns true if the machine has a source address and a route for it. Sends nothing.
 fn has_way_to(address: IpAddr) -> bool {
     let any = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0);
+    // Connecting a datagram socket only looks up the route, for which any port will do.
     UdpSocket::bind(any).is_ok_and(|socket| socket.connect((address, 53)).is_ok())
 }

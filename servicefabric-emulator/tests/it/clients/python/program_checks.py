@@ -6,7 +6,7 @@
 from conformance.checks import finish
 from conformance.program import Program
 from program import checks
-from program import cluster, application, service, partition, store  # noqa: F401  in this order
+from program import cluster, application, service, partition, store, absent  # noqa: F401  in this order
 
 if __name__ == "__main__":
     subject = Program.from_environment()

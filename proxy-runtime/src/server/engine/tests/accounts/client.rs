@@ -14,29 +14,29 @@ use tokio::time::timeout;
 
 use super::scene::{Content, Scene};
 
-/// How what a client was sent ended.
+/// The end of a response, as the client sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     not(feature = "http2"),
     expect(dead_code, reason = "resets are of streams")
 )]
 pub(super) enum End {
-    /// Before its end; how, is not told apart in HTTP/1.1.
+    /// Incomplete. HTTP/1.1 does not distinguish causes.
     #[default]
     Cut,
-    /// With the stream reset for the client's own fault.
+    /// A reset of the stream because of the client's own fault.
     Dropped,
-    /// With the stream reset for another reason.
+    /// A reset of the stream for another reason.
     Reset(u32),
     Whole,
 }
 
-/// What a client was sent.
+/// The response that a client received, as far as it came.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     /// `None` if there was no final head.
     pub(super) status: Option<u16>,
-    /// It has what the route gives to failures.
+    /// True if the response has the field that the route adds to failures.
     pub(super) is_marked: bool,
     pub(super) content: Vec<u8>,
     pub(super) end: End,
@@ -47,12 +47,12 @@ pub(super) enum Client {
     Http1(Http1),
     #[cfg(feature = "http2")]
     Http2(Http2),
-    /// It has left.
+    /// The client has left.
     Disconnected,
 }
 
 impl Client {
-    /// Over `stream`, whose other end a server has.
+    /// Creates a client over `stream`, whose other end a server has.
     pub(super) async fn new(stream: DuplexStream, scene: &Scene, is_http2: bool) -> Self {
         #[cfg(feature = "http2")]
         if is_http2 {
@@ -71,7 +71,7 @@ impl Client {
         }
     }
 
-    /// Sends so much content, which `is_last` or not; a proxy that does not want it may have it.
+    /// Sends content; `is_last` ends the body. A proxy that has rejected the request may still get it.
     pub(super) async fn send(&mut self, bytes: usize, is_last: bool) {
         match self {
             Self::Http1(client) => client.send(bytes).await,
@@ -81,7 +81,7 @@ impl Client {
         }
     }
 
-    /// Ends a body that did not tell its length, with so many trailer fields.
+    /// Ends a body of undeclared length with this number of trailer fields.
     pub(super) async fn end(&mut self, trailers: usize) {
         match self {
             Self::Http1(client) => client.end(trailers).await,
@@ -91,7 +91,7 @@ impl Client {
         }
     }
 
-    /// Sends what is no chunk.
+    /// Sends an invalid chunk.
     pub(super) async fn break_off(&mut self) {
         match self {
             Self::Http1(client) => client.write("no chunk\r\n").await,
@@ -101,7 +101,7 @@ impl Client {
         }
     }
 
-    /// Goes away, with a word if there is one in its version of HTTP.
+    /// Cancels the request: by RST_STREAM in HTTP/2, otherwise by closing the connection.
     pub(super) fn leave(&mut self) {
         match std::mem::replace(self, Self::Disconnected) {
             Self::Http1(client) => drop(client.reading.inspect(JoinHandle::abort)),
@@ -117,7 +117,7 @@ impl Client {
         }
     }
 
-    /// Goes away with its connection.
+    /// Closes the connection.
     pub(super) fn vanish(&mut self) {
         match std::mem::replace(self, Self::Disconnected) {
             Self::Http1(client) => drop(client.reading.inspect(JoinHandle::abort)),
@@ -130,7 +130,7 @@ impl Client {
         }
     }
 
-    /// What came until now, or is there to be read.
+    /// Returns the response as far as it has arrived.
     pub(super) async fn received(&mut self) -> Received {
         if let Self::Http1(Http1 {
             unread: unread @ Some(_),
@@ -156,7 +156,7 @@ pub(super) struct Http1 {
     sending: WriteHalf<DuplexStream>,
     received: Rc<RefCell<Vec<u8>>>,
     reading: Option<JoinHandle<()>>,
-    /// What is not read until all is over.
+    /// The reading half of a client that reads only after the end.
     unread: Option<ReadHalf<DuplexStream>>,
     is_chunked: bool,
 }
@@ -220,7 +220,7 @@ pub(super) async fn read_all(stream: &mut ReadHalf<DuplexStream>, into: &RefCell
     }
 }
 
-/// What `bytes` are of a response.
+/// Parses the beginning of a response.
 fn received(mut bytes: &[u8]) -> Received {
     let mut received = Received::default();
     loop {

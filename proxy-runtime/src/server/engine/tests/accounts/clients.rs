@@ -8,18 +8,18 @@ use super::scene::{Expected, Scene};
 use crate::error::{Cause, ForwardErrorKind as Kind};
 use crate::server::{DataRate, Outcome};
 
-/// Of a response that goes on.
+/// The beginning of a response whose body continues.
 const BEGIN: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nno";
 
 const UNAUTHORIZED: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno";
 
-/// What the route allows.
+/// The limit of the route.
 const SHORT: &str = r#","MaxRequestBodySize":8"#;
 
 /// The time for a whole response.
 const WHOLE_SOON: &str = r#","Timeout":"00:00:04","TimeoutIncludesBody":true"#;
 
-/// They do not send what they have said.
+/// Clients that send another body than they have declared.
 pub(super) fn sending() -> Vec<Scene> {
     let rejected = || {
         Expected::own(413, Kind::RequestBodyClient)
@@ -141,7 +141,7 @@ pub(super) fn sending() -> Vec<Scene> {
     ]
 }
 
-/// They go away.
+/// Clients that leave.
 pub(super) fn leaving() -> Vec<Scene> {
     let mut scenes = Vec::new();
     for (leaves, how) in [(Leaves, 0), (Vanishes, 1)] {
@@ -225,7 +225,7 @@ pub(super) fn leaving() -> Vec<Scene> {
     scenes
 }
 
-/// They do not take what they have asked for, or have not sent all when they are given it.
+/// Clients that do not take their response, or get it before they have sent the whole request.
 pub(super) fn taking() -> Vec<Scene> {
     // More than there is room for on the way.
     const MUCH: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n";

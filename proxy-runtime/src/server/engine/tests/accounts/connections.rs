@@ -7,7 +7,7 @@ use crate::error::ForwardErrorKind as Kind;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// They carry what they should.
+/// Connections without faults.
 pub(super) fn well() -> Vec<Scene> {
     vec![
         Scene::new(
@@ -44,7 +44,7 @@ pub(super) fn well() -> Vec<Scene> {
     ]
 }
 
-/// They were idle, and are closed.
+/// Idle connections that were closed.
 pub(super) fn stale() -> Vec<Scene> {
     vec![
         Scene::new(

@@ -5,7 +5,7 @@ use super::scene::Step::{Asks, Closes, Ends, Fills, Says, SaysAndCloses, Sends, 
 use super::scene::{Expected, Scene};
 use crate::error::{Cause, ForwardErrorKind as Kind};
 
-/// Of a response whose end does not come.
+/// The beginning of a response whose end does not come.
 const HALF: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nno";
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -32,7 +32,7 @@ const WHOLE: &str = r#","Timeout":"00:00:05","TimeoutIncludesBody":true"#;
 /// More than a destination that does not read takes.
 const LONG: usize = 4000;
 
-/// They say nothing for too long.
+/// Destinations that are silent for too long.
 pub(super) fn idle() -> Vec<Scene> {
     vec![
         Scene::new(
@@ -120,7 +120,7 @@ pub(super) fn idle() -> Vec<Scene> {
     ]
 }
 
-/// They do not answer within the time that the route gives them.
+/// Destinations that exceed the route's timeout.
 pub(super) fn late() -> Vec<Scene> {
     let late = || Expected::own(504, Kind::RequestTimedOut).after(5);
     // The client withholds the rest, which is not the destination's fault.
@@ -178,7 +178,7 @@ pub(super) fn late() -> Vec<Scene> {
     ]
 }
 
-/// They answer with what is no response.
+/// Destinations that send an invalid response.
 pub(super) fn meaningless() -> Vec<Scene> {
     let no_response = || Expected::own(502, Kind::Request);
     vec![
@@ -250,7 +250,7 @@ pub(super) fn meaningless() -> Vec<Scene> {
     ]
 }
 
-/// They close.
+/// Destinations that close the connection.
 pub(super) fn closing() -> Vec<Scene> {
     vec![
         Scene::new(

@@ -1,19 +1,19 @@
-//! Where ways differ from what should be: that is meant, or until it is mended.
+//! Known differences between the paths, intended or not fixed yet.
 
 use std::collections::BTreeSet;
 
 use super::play::Way;
 
-/// A scene, the ways on which it does not end as it should, and the fields in which that shows; and why, above.
+/// Scenes with the paths on which they do not end as expected, and the fields that differ; the reason stands above.
 const DIFFERS: &str = "
 ";
 
-/// The scenes of which something is known.
+/// The scenes with known differences.
 pub(super) fn scenes() -> impl Iterator<Item = &'static str> {
     rows().map(|(scene, ..)| scene)
 }
 
-/// What is known of a scene: ways and fields.
+/// The known differences of a scene: paths and fields.
 pub(super) fn of(scene: &str, ways: &[Way]) -> BTreeSet<(&'static str, &'static str)> {
     let known = rows().filter(|(name, ..)| *name == scene);
     known

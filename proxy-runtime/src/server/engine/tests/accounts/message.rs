@@ -1,10 +1,10 @@
-//! What bytes of HTTP/1.1 are, as far as they came.
+//! A parser for messages of HTTP/1.1 that may be incomplete.
 
 /// A message, as far as it came.
 #[derive(Debug, Default)]
 pub(super) struct Message {
     pub(super) content: Vec<u8>,
-    /// Nothing of it is missing.
+    /// True if the message is complete.
     pub(super) is_whole: bool,
 }
 
@@ -15,7 +15,7 @@ pub(super) fn head(bytes: &[u8]) -> Option<&str> {
 }
 
 impl Message {
-    /// What follows its `head`, of which the framing is.
+    /// Reads the content that follows `head`, which declares the framing.
     pub(super) fn read(head: &str, rest: &[u8]) -> Self {
         let head = head.to_ascii_lowercase();
         if head.contains("transfer-encoding: chunked") {

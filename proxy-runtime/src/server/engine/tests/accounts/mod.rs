@@ -1,7 +1,7 @@
-//! What is told and counted when things go wrong is the same on each way that a request may take.
+//! Tests that failures are reported and counted in the same way on each path of a request.
 //!
-//! A [scene](scene) says what a client and a destination do, and what is to come of it. It is [played](play) on each
-//! way, on a clock that goes on when all wait and not before; what there is to [see](seen) then is compared field by
+//! A [scene](scene) lists the actions of a client and a destination, and the expected result. It is [played](play) on
+//! each path, on a clock that advances only when all tasks wait; then the [observations](seen) are compared field by
 //! field.
 
 mod client;
@@ -29,7 +29,7 @@ const fn way(name: &'static str, means: Means, is_http2: bool) -> Way {
     }
 }
 
-/// By the version that the client speaks, and how its request is forwarded.
+/// The paths by the client's version of HTTP and the kind of forwarding.
 const WAYS: &[Way] = &[
     way("bytes", Means::Bytes, false),
     way("types", Means::Types, false),
@@ -39,7 +39,7 @@ const WAYS: &[Way] = &[
     way("h2 types", Means::Types, true),
 ];
 
-/// Plays all of them on each way. What is not as it should be has to be known, and what is known to differ has to.
+/// Plays all scenes on each path. Every difference must be a known one, and every known difference must occur.
 fn compare(scenes: &[Scene]) {
     let mut report = String::new();
     for scene in scenes {

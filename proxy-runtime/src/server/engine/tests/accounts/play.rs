@@ -31,21 +31,21 @@ use crate::server::{AccessLogSink, AccessRecord};
 use crate::upstream::{ConnectionRequest, Lease, Protocols};
 use crate::{ConnectionInfo, Proxy, ProxyService};
 
-/// What a connection takes before it is read.
+/// Capacity of a connection in bytes.
 const ROOM: usize = 256 * 1024;
 
-/// The same of one that is not read.
+/// Capacity of a connection that is not read.
 const LITTLE_ROOM: usize = 1024;
 
-/// What a client of HTTP/2 has room for unless it says otherwise (RFC 9113 section 6.9.2), and is handed to its stream.
+/// The initial window of HTTP/2 (RFC 9113 section 6.9.2): so many bytes are handed to the client's stream.
 const WINDOW: usize = 65_535;
 
-/// How a request is forwarded.
+/// The kind of forwarding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Means {
-    /// As bytes, towards the destination.
+    /// The byte path.
     Bytes,
-    /// Over `http` types.
+    /// The path over `http` types.
     Types,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn play(scene: &Scene, way: Way) -> Seen {
     runtime.block_on(async {
         lane::take_raw();
         let mut stage = Stage::build(scene, way).await;
-        // From here on all is in memory, but for what comes over a second connection.
+        // From here on all data are in memory, except those of a second connection.
         pause();
         stage.play().await;
         let seen = stage.look().await;
@@ -82,14 +82,14 @@ struct Stage<'a> {
     client: Client,
     left: bool,
     destination: Destination,
-    /// The connection that somebody else has.
+    /// The only connection, if another request holds it.
     taken: Option<Lease>,
     server: ServerMetrics,
     log: Arc<Log>,
     sent: usize,
-    /// How much fits between the proxy and its client.
+    /// Bytes that fit between the proxy and its client.
     room: usize,
-    /// When the last step was taken.
+    /// The time of the last step.
     last: Instant,
 }
 
@@ -186,7 +186,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Waits for the end of the request, and tells what there is to see then.
+    /// Waits for the end of the request, and returns the observations.
     async fn look(mut self) -> Seen {
         let metrics = self.service.shared().metrics();
         while metrics.active_requests.get() > 0 && self.last.elapsed() < LONGEST {
@@ -222,12 +222,12 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Returns when nobody has anything to do: time goes on when all wait for it, and not before.
+/// Returns when all tasks wait: the paused clock advances only then.
 pub(super) async fn quiet() {
     sleep(Duration::from_millis(1)).await;
 }
 
-/// What comes over second connections; the first one is replaced.
+/// The destination of second connections; the first connection is replaced.
 fn second_connections(scene: &Scene) -> RawOrigin {
     let second = scene.second;
     RawOrigin::script(move |mut connection| async move {

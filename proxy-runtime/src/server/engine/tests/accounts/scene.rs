@@ -1,4 +1,4 @@
-//! What happens, and what is to come of it.
+//! Scenes: the actions of client and destination, and the expected result.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use http::Version;
 use crate::error::{Cause, ForwardErrorKind};
 use crate::server::{Limits, Outcome};
 
-/// What a client and a destination do.
+/// The actions of a client and a destination, and the expected result.
 pub(super) struct Scene {
     pub(super) name: &'static str,
     pub(super) method: &'static str,
     pub(super) content: Content,
     pub(super) steps: Vec<Step>,
-    /// What the route says besides.
+    /// Further settings of the route.
     pub(super) route: &'static str,
     pub(super) limits: Limits,
     pub(super) connection: Connection,
-    /// What a second connection brings, so many seconds after the request was sent over it.
+    /// The response over a second connection, and its delay in seconds after the request.
     pub(super) second: Option<(u64, &'static str)>,
     pub(super) takes_response: bool,
     pub(super) takes_request: bool,
     pub(super) has_refusing: bool,
     pub(super) expected: Expected,
-    /// Only one version of HTTP has what happens in it.
+    /// The only version of HTTP that the scene applies to, if there is one.
     pub(super) version: Option<Version>,
-    /// What is to come of it if the client speaks HTTP/2, where that is not the same.
+    /// The expected result for a client of HTTP/2, if it differs.
     pub(super) expected_http2: Option<Expected>,
 }
 
@@ -40,62 +40,62 @@ pub(super) enum Content {
 /// The connection to the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Connection {
-    /// It passes for one that has carried no request.
+    /// A connection that appears to have carried no request.
     Fresh,
-    /// It has carried another request.
+    /// A connection that has carried another request.
     Reused,
-    /// Somebody else has the only one that there may be.
+    /// No connection: another request holds the only one that is allowed.
     Taken,
 }
 
-/// What happens next, when all has become quiet.
+/// The next action, once all tasks wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     /// The client sends the head of its request.
     Asks,
-    /// It sends so much content.
+    /// The client sends this number of bytes of content.
     Sends(usize),
-    /// It ends its body with so many trailer fields.
+    /// The client ends its body with this number of trailer fields.
     Ends(usize),
-    /// It sends what is no chunk.
+    /// The client sends an invalid chunk.
     Breaks,
-    /// It gives its request up, for which HTTP/2 has a word.
+    /// The client cancels its request: by RST_STREAM in HTTP/2.
     Leaves,
-    /// It goes away with its connection.
+    /// The client closes its connection.
     Vanishes,
     /// The destination sends this.
     Says(&'static str),
-    /// It sends so many bytes.
+    /// The destination sends this number of bytes.
     Fills(usize),
     Closes,
-    /// It sends this and closes at once.
+    /// The destination sends this and closes at once.
     SaysAndCloses(&'static str),
-    /// So many seconds go by.
+    /// Time passes: a number of seconds.
     Waits(u64),
 }
 
-/// What the client is sent.
+/// The response that the client gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// What the proxy says in such a case.
+    /// A local reply of the proxy.
     Own(u16),
     /// The destination's response.
     Whole(u16),
-    /// A part of that, so that it can be seen that it is one.
+    /// A part of the destination's response, recognisable as incomplete.
     Cut(u16),
-    /// The same, since the client did not take it in time.
+    /// A part of the destination's response, since the client did not take it in time.
     Dropped(u16),
-    /// Nothing, since the server has reset the stream.
+    /// No response: the server has reset the stream.
     Reset,
     /// The client has left: before there was a response, or after its head.
     Left(Option<u16>),
 }
 
-/// What is to come of a scene.
+/// The expected result of a scene.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected {
     pub(super) answer: Answer,
-    /// For the cluster, and for the destination that was picked for the request.
+    /// The error of the cluster, and of the destination that was picked for the request.
     pub(super) error: Option<ForwardErrorKind>,
     /// The cause of that, in the counters and the log, where it is of interest.
     pub(super) cause: Option<Cause>,
@@ -106,17 +106,17 @@ pub(super) struct Expected {
     pub(super) received: u64,
     /// Bytes of the request's body that came from the client, if they are more.
     pub(super) uploaded: Option<u64>,
-    /// When it ends, after the last step.
+    /// The end in seconds after the last step.
     pub(super) after: u64,
-    /// What the destination saw, if that is not what was sent.
+    /// The request that the destination received, if it is not the one that was sent.
     pub(super) saw: Option<&'static str>,
     /// The destination's connection serves others.
     pub(super) is_kept: bool,
-    /// What the server counts besides.
+    /// Further counters of the server.
     pub(super) server: &'static str,
     /// Errors of the destination to which no connection could be opened.
     pub(super) rejected: &'static str,
-    /// How the access log says that it ended, if that does not follow.
+    /// The outcome and error in the access log, if they do not follow from the other fields.
     pub(super) logged: Option<(Outcome, Option<ForwardErrorKind>)>,
 }
 
@@ -181,7 +181,7 @@ impl Expected {
         self
     }
 
-    /// What the client was told, or would have been.
+    /// Expects this status in the log of a client that left.
     pub(super) fn told(mut self, status: u16) -> Self {
         self.answer = Answer::Left(Some(status));
         self
@@ -280,25 +280,25 @@ impl Scene {
             .is_none_or(|only| (only == Version::HTTP_2) == is_http2)
     }
 
-    /// HTTP/2 knows better, or cannot know as much.
+    /// Changes the expectation for HTTP/2, which reports more or less than HTTP/1.1.
     pub(super) fn over_http2(mut self, change: impl FnOnce(Expected) -> Expected) -> Self {
         self.expected_http2 = Some(change(self.expected));
         self
     }
 
-    /// What is to come of it.
+    /// The expected result.
     pub(super) fn expected(&self, is_http2: bool) -> &Expected {
         let other = self.expected_http2.as_ref().filter(|_| is_http2);
         other.unwrap_or(&self.expected)
     }
 
-    /// With what a route says besides.
+    /// Adds settings of the route.
     pub(super) fn route(mut self, said: &'static str) -> Self {
         self.route = said;
         self
     }
 
-    /// With limits of the server.
+    /// Changes limits of the server.
     pub(super) fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.limits);
         self
@@ -330,19 +330,19 @@ impl Scene {
         self
     }
 
-    /// There is no connection to be had.
+    /// Lets another request hold the only connection.
     pub(super) fn taken(mut self) -> Self {
         self.connection = Connection::Taken;
         self
     }
 
-    /// There is another destination before this one, at which nobody listens.
+    /// Adds a destination before this one, which accepts no connection.
     pub(super) fn behind_refusing(mut self) -> Self {
         self.has_refusing = true;
         self
     }
 
-    /// Whether all of the request's content comes from the client.
+    /// Returns true if the client sends all of the request's content.
     pub(super) fn is_sent_whole(&self) -> bool {
         let sent = |step: &Step| match step {
             Step::Sends(bytes) => *bytes,

@@ -1,4 +1,4 @@
-//! What there is to see of a scene, and what should be.
+//! The observations of a scene, and the expected ones.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::server::AccessRecord;
 use crate::server::Outcome;
 use crate::server::metrics::ServerCounts;
 
-/// Names of what is compared, and what is there of each.
+/// Names and values of the compared fields.
 pub(super) type Fields = Vec<(&'static str, String)>;
 
-/// What there is to see of a scene.
+/// The observations of a scene.
 pub(super) struct Seen {
     /// `None` if the client has left.
     pub(super) answer: Option<Received>,
@@ -29,7 +29,7 @@ pub(super) struct Seen {
     /// Requests that came over second connections.
     pub(super) again: u64,
     pub(super) lines: Vec<Line>,
-    /// How much fits between the proxy and a client that takes nothing.
+    /// Bytes that fit between the proxy and a client that takes nothing.
     pub(super) room: usize,
     pub(super) server: ServerCounts,
     pub(super) active: i64,
@@ -37,7 +37,7 @@ pub(super) struct Seen {
     pub(super) route: String,
 }
 
-/// What is counted for a cluster and its last destination.
+/// The counters of a cluster and its last destination.
 pub(super) struct Cluster {
     errors: String,
     causes: String,
@@ -103,7 +103,7 @@ fn errors(counters: &ErrorCounters) -> String {
     errors.collect::<Vec<_>>().join(" ")
 }
 
-/// What counts in the verdict, and the latest kind of it.
+/// The failures that count for health, and the latest kind.
 fn failing(failures: &RecentFailures) -> String {
     match (failures.total(), failures.kind()) {
         (1, Some(kind)) => kind.as_str().to_owned(),
@@ -279,7 +279,7 @@ impl Seen {
     }
 }
 
-/// How much of a response moved. If it is not taken, that depends on how much is kept on the way.
+/// Formats the number of bytes of a response. If the client takes nothing, the number depends on buffers.
 fn bytes(count: u64, scene: &Scene) -> String {
     match scene.takes_response {
         true => count.to_string(),
@@ -308,7 +308,7 @@ fn named(error: Option<ForwardErrorKind>) -> String {
 }
 
 impl Scene {
-    /// What should be there.
+    /// The expected fields.
     pub(super) fn fields(&self, expected: &Expected, is_http2: bool) -> Fields {
         let error = named(expected.error);
         let (answer, status, label, outcome) = match expected.answer {

@@ -21,11 +21,11 @@ pub(super) struct Destination {
     sending: Option<WriteHalf<DuplexStream>>,
     reading: Option<JoinHandle<()>>,
     read: Rc<RefCell<Vec<u8>>>,
-    /// It begins to read when all is over.
+    /// The reading half of a destination that reads only after the end.
     unread: Option<ReadHalf<DuplexStream>>,
 }
 
-/// What a destination saw.
+/// The bytes that a destination received.
 pub(super) struct Read {
     pub(super) bytes: Vec<u8>,
     /// The proxy has closed.

@@ -79,11 +79,3 @@ def package(sfctl):
     sfctl("application unprovision", application_type_name="PackedType", application_type_version="1.0")
     sfctl("store delete", content_path="Packed")
     sfctl.refused("FABRIC_E_FILE_NOT_FOUND", "store stat", content_path="Packed")
-
-
-@checks("chaos get, compose list, events cluster-list, store stat")
-def not_there(sfctl):
-    sfctl.refused("E_NOTIMPL", "chaos get")
-    sfctl.refused("E_NOTIMPL", "compose list")
-    times = {"start_time_utc": "2026-01-01T00:00:00Z", "end_time_utc": "2026-01-02T00:00:00Z"}
-    sfctl.refused("E_NOTIMPL", "events cluster-list", **times)
