@@ -61,7 +61,10 @@ pub(crate) struct Options {
 
 impl Options {
     fn includes(&self, row: &Row) -> bool {
-        self.only.is_empty() || self.only.iter().any(|name| name == row.name)
+        match self.only.is_empty() {
+            true => !row.is_reference,
+            false => self.only.iter().any(|name| name == row.name),
+        }
     }
 }
 

@@ -13,7 +13,11 @@ const ALLOCATORS: [&str; 5] = [
 
 /// Parts of function names that only the forwarding thread uses. System calls cannot be attributed
 /// this way: the C library does not make them.
-const SERVER: [&str; 2] = ["proxy_runtime::server::", "proxy_runtime::forward::"];
+const SERVER: [&str; 3] = [
+    "proxy_runtime::server::",
+    "proxy_runtime::forward::",
+    "h2_alone::",
+];
 
 /// The execution profile of a program.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -19,6 +19,8 @@ pub(super) struct Row {
     pub(super) form: Form,
     /// True if the destinations speak HTTP/2.
     pub(super) http2_origins: bool,
+    /// True for a reference to judge another row by, which is measured only by its name.
+    pub(super) is_reference: bool,
 }
 
 /// The form of requests.
@@ -51,6 +53,7 @@ pub(super) const ROWS: &[Row] = &[
         resource: Resource::Bytes128,
         form: Form::KeptAlive,
         http2_origins: false,
+        is_reference: false,
     },
     Row {
         name: "one-connection",
@@ -59,6 +62,7 @@ pub(super) const ROWS: &[Row] = &[
         resource: Resource::Bytes128,
         form: Form::OneConnection,
         http2_origins: false,
+        is_reference: false,
     },
     Row {
         name: "layered",
@@ -67,6 +71,7 @@ pub(super) const ROWS: &[Row] = &[
         resource: Resource::Bytes128,
         form: Form::KeptAlive,
         http2_origins: false,
+        is_reference: false,
     },
     Row {
         name: "chunks",
@@ -75,6 +80,7 @@ pub(super) const ROWS: &[Row] = &[
         resource: Resource::Chunks16,
         form: Form::KeptAlive,
         http2_origins: false,
+        is_reference: false,
     },
     Row {
         name: "h2c",
@@ -83,6 +89,7 @@ pub(super) const ROWS: &[Row] = &[
         resource: Resource::Bytes128,
         form: Form::Streams,
         http2_origins: false,
+        is_reference: false,
     },
     Row {
         name: "http2-destination",
@@ -91,6 +98,7 @@ pub(super) const ROWS: &[Row] = &[
         resource: Resource::Bytes128,
         form: Form::KeptAlive,
         http2_origins: true,
+        is_reference: false,
     },
     Row {
         name: "churn",
@@ -99,6 +107,7 @@ pub(super) const ROWS: &[Row] = &[
         resource: Resource::Bytes128,
         form: Form::Churn,
         http2_origins: false,
+        is_reference: false,
     },
     Row {
         name: "service-in-axum",
@@ -107,6 +116,16 @@ pub(super) const ROWS: &[Row] = &[
         resource: Resource::Bytes128,
         form: Form::KeptAlive,
         http2_origins: false,
+        is_reference: false,
+    },
+    Row {
+        name: "h2-alone",
+        title: "128 B answered by `h2` alone, without a proxy",
+        kind: Kind::H2Alone,
+        resource: Resource::Bytes128,
+        form: Form::Streams,
+        http2_origins: false,
+        is_reference: true,
     },
 ];
 

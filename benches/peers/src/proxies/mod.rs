@@ -43,6 +43,8 @@ pub(crate) enum Kind {
     /// The same without the layer. It stands for the gateway in runs that only count, since it
     /// builds much faster. No comparison includes it.
     Server,
+    /// No proxy: a server of the crate `h2` that answers itself. For the gate.
+    H2Alone,
     Nginx,
     Haproxy,
     Envoy,
@@ -103,6 +105,7 @@ impl Kind {
             Self::ServiceInAxum => "service-in-axum",
             Self::GatewayLayered => "gateway-layered",
             Self::Server => "server",
+            Self::H2Alone => "h2-alone",
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
             Self::Envoy => "envoy",
@@ -125,7 +128,9 @@ impl Kind {
             Self::Relay | Self::RelaySplice => Source::Ourselves,
             Self::Gateway => Source::Gateway,
             Self::GatewayPlain => Source::GatewayPlain,
-            Self::ServiceInAxum | Self::GatewayLayered | Self::Server => Source::Beside,
+            Self::ServiceInAxum | Self::GatewayLayered | Self::Server | Self::H2Alone => {
+                Source::Beside
+            }
             Self::Nginx | Self::Haproxy | Self::Envoy | Self::Caddy => Source::Peer,
             Self::AxumReverseProxy | Self::Pingora => Source::Competitor,
         }
@@ -134,6 +139,7 @@ impl Kind {
     pub(crate) fn speaks(self, protocol: Protocol) -> bool {
         match self {
             Self::Server => protocol != Protocol::Tls,
+            Self::H2Alone => protocol == Protocol::H2c,
             // The relay copies bytes, but the origin speaks cleartext HTTP/1.1 only.
             Self::Relay | Self::RelaySplice => protocol == Protocol::Http1,
             // One port of one server, configured for no other protocol.
@@ -158,6 +164,7 @@ impl Kind {
                 | Self::ServiceInAxum
                 | Self::GatewayLayered
                 | Self::Server
+                | Self::H2Alone
         )
     }
 
@@ -166,7 +173,11 @@ impl Kind {
         let port = match protocol {
             Protocol::Http1 => ports.http,
             // These detect the protocol by the first bytes, on one port.
-            Protocol::H2c if matches!(self, Self::AxumReverseProxy | Self::Server) => ports.http,
+            Protocol::H2c
+                if matches!(self, Self::AxumReverseProxy | Self::Server | Self::H2Alone) =>
+            {
+                ports.http
+            }
             Protocol::H2c => ports.h2c,
             Protocol::Tls => ports.tls,
         };
@@ -175,7 +186,7 @@ impl Kind {
 
     /// Returns true if it adds forwarding headers to requests. The relay adds nothing.
     pub(crate) fn forwards(self) -> bool {
-        !matches!(self, Self::Relay | Self::RelaySplice)
+        !matches!(self, Self::Relay | Self::RelaySplice | Self::H2Alone)
     }
 
     /// The argument that prints its version.
@@ -186,6 +197,7 @@ impl Kind {
             | Self::ServiceInAxum
             | Self::GatewayLayered
             | Self::Server
+            | Self::H2Alone
             | Self::AxumReverseProxy
             | Self::Pingora => None,
             Self::Gateway | Self::GatewayPlain | Self::Envoy => Some("--version"),
@@ -205,6 +217,9 @@ impl Kind {
                 }
                 command.arg(setup.ports.http.to_string());
                 command.args(setup.origins.iter().map(ToString::to_string));
+            }
+            Self::H2Alone => {
+                command.arg(setup.ports.http.to_string());
             }
             Self::ServiceInAxum | Self::Server => {
                 let file = setup.write("service.json", &gateway::reverse_proxy(setup))?;
@@ -279,6 +294,7 @@ impl Kind {
             | Self::ServiceInAxum
             | Self::GatewayLayered
             | Self::Server
+            | Self::H2Alone
             | Self::AxumReverseProxy
             | Self::Pingora => return Ok(None),
         }
