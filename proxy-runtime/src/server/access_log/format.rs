@@ -113,7 +113,11 @@ fn write_text(line: &mut String, record: &AccessRecord<'_>, query: QueryLogging)
     for field in rest {
         match field.of(record, query) {
             None => {}
-            Some(Value::Milliseconds(time)) => write!(line, " upstream={time}ms")?,
+            Some(Value::Milliseconds(time)) => {
+                // The unit stands behind the number, where people read it.
+                let name = field.name();
+                write!(line, " {}={time}ms", name.trim_end_matches("_ms"))?;
+            }
             Some(Value::Plain(text)) => write!(line, " {}=\"{text}\"", field.name())?,
             Some(Value::Number(number)) => write!(line, " {}={number}", field.name())?,
             Some(Value::Foreign(bytes)) => {
@@ -156,10 +160,13 @@ pub(super) fn escape(line: &mut String, value: &[u8]) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use http::StatusCode;
 
     use super::super::tests::record;
     use super::*;
+    use crate::response::ExchangeInfo;
 
     fn line(record: &AccessRecord<'_>, format: &AccessLogFormat, query: QueryLogging) -> String {
         let mut line = String::new();
@@ -184,6 +191,25 @@ mod tests {
             line(&record(), &AccessLogFormat::Text, QueryLogging::Full),
             "1970-01-01T00:00:01.500Z 192.0.2.7:4711 \"GET https://t.example/a?user=me&token=s3cret&flag& \
              HTTP/1.1\" 200 0 12 1.234ms outcome=complete user_agent=\"curl/8\"\n"
+        );
+    }
+
+    #[test]
+    fn each_time_has_its_name() {
+        let exchange = ExchangeInfo {
+            time_to_head: Some(Duration::from_micros(3_000)),
+            added: Some(Duration::from_micros(250)),
+            first_byte: Some(Duration::from_micros(3_250)),
+            ..ExchangeInfo::default()
+        };
+        let record = AccessRecord {
+            exchange: Some(&exchange),
+            ..record()
+        };
+        let line = line(&record, &AccessLogFormat::Text, QueryLogging::Full);
+        assert!(
+            line.contains(" upstream=3.000ms added=0.250ms first_byte=3.250ms "),
+            "{line}"
         );
     }
 
