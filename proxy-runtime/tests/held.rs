@@ -1,4 +1,4 @@
-//! The memory that clients make the server hold for each byte that they send, and what is left of it when they are gone.
+//! The memory that clients make the server hold for each byte that they send, and what is left when they are gone.
 
 #![cfg(all(feature = "http2", feature = "server"))]
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]

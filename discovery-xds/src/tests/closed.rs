@@ -171,7 +171,7 @@ async fn routes_inside_a_guarded_listener_are_closed() {
 }
 
 /// A listener whose Envoy merges slashes before it chooses a route.
-fn merging(routes: RouteSpecifier) -> Resource {
+pub(super) fn merging(routes: RouteSpecifier) -> Resource {
     let (kind, name, resource) = listener_with("http", routes);
     let mut listener = Listener::decode(&*resource.value).unwrap();
     for filter in &mut listener.filter_chains[0].filters {
@@ -185,6 +185,14 @@ fn merging(routes: RouteSpecifier) -> Resource {
     (kind, name, any(kind, &listener))
 }
 
+/// Returns true if there are routes, and all of them reject paths that programs read in different ways.
+pub(super) fn are_strict(state: &ProviderState) -> bool {
+    state.config.as_ref().is_some_and(|config| {
+        let mut routes = config.routes.values();
+        !config.routes.is_empty() && routes.all(|route| route.strict_paths == Some(true))
+    })
+}
+
 /// The listener decides, and its routes are in a resource of their own or inside of it.
 #[tokio::test(start_paused = true)]
 async fn routes_of_a_listener_that_merges_slashes_reject_ambiguous_paths() {
@@ -192,12 +200,6 @@ async fn routes_of_a_listener_that_merges_slashes_reject_ambiguous_paths() {
     let provider = discoverer.runner().start();
     let mut states = states(&provider);
     let stream = script.full().await;
-    let are_strict = |state: &ProviderState| {
-        state.config.as_ref().is_some_and(|config| {
-            let mut routes = config.routes.values();
-            !config.routes.is_empty() && routes.all(|route| route.strict_paths == Some(true))
-        })
-    };
     say(&stream, "1", &[listener("http", "main")]).await;
     serving(&mut states, ONE).await;
     assert!(!are_strict(&states.borrow()));

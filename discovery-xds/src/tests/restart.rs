@@ -9,7 +9,7 @@ use proxy_model::ClusterId;
 use proxy_model::config::ProxyConfig;
 use tokio::time::sleep;
 use xds_types::ResourceType;
-use xds_types::ResourceType::{Cluster as Cds, Endpoint as Eds, Listener as Lds, Route as Rds};
+use xds_types::ResourceType::{Cluster as Cds, Endpoint as Eds, Listener as Lds};
 use xds_types::pb::envoy::config::cluster::v3::Cluster;
 use xds_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use xds_types::pb::envoy::config::route::v3::route::Action;
@@ -18,10 +18,11 @@ use xds_types::pb::envoy::config::route::v3::route_match::{GrpcRouteMatchOptions
 use xds_types::pb::envoy::config::route::v3::{
     Route, RouteAction, RouteConfiguration, RouteMatch, VirtualHost,
 };
+use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::Rds;
 use xds_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
 use xds_types::pb::google::protobuf::Any;
 
-use super::closed::{guarded, is_closed};
+use super::closed::{are_strict, guarded, is_closed, merging};
 use super::script::{Delta, Full, Script, any, delta, full, listener, listener_with, pair};
 use super::written::resources;
 use super::{ONE, serving, state, states};
@@ -94,6 +95,46 @@ fn address_of(state: &ProviderState, cluster: &str) -> Option<String> {
     Some(cluster.destinations.values().next()?.address.clone())
 }
 
+/// A listener that merges slashes, and later says nothing: its routes would take ambiguous paths.
+#[tokio::test(start_paused = true)]
+async fn routes_stay_strict_while_a_restart_hears_nothing_of_their_listener() {
+    for mode in BOTH {
+        let directory = tempfile::tempdir().unwrap();
+        let options = options(mode, &directory.path().join("xds.json"));
+        let named = RouteSpecifier::Rds(Rds {
+            route_config_name: "main".into(),
+            ..Rds::default()
+        });
+        let all = resources(ONE);
+        let mut merged = all.clone();
+        merged.push(merging(named));
+        let (discoverer, mut script) = pair(options.clone());
+        let provider = discoverer.runner().start();
+        let peer = Peer::of(mode, &mut script).await;
+        let kinds = [Cds, Lds, ResourceType::Route, Eds];
+        peer.say("1", &kinds, &merged).await;
+        state(&mut states(&provider), are_strict).await;
+        saved(&provider).await;
+        drop((provider, script, peer));
+
+        let (discoverer, mut script) = pair(options);
+        let provider = discoverer.runner().start();
+        let mut states = states(&provider);
+        let peer = Peer::of(mode, &mut script).await;
+        peer.say("1", &[Cds, ResourceType::Route, Eds], &all).await;
+        for _ in 0..60 {
+            sleep(Duration::from_secs(1)).await;
+            let state = states.borrow_and_update().clone();
+            assert!(
+                state.config.is_none() || are_strict(&state),
+                "{mode:?} {:#?}",
+                state.config
+            );
+        }
+        assert!(are_strict(&provider.state()), "{mode:?}");
+    }
+}
+
 /// The other resources come, and those about listeners do not: the routes would be open after
 /// `FetchTimeout`.
 #[tokio::test(start_paused = true)]
@@ -107,13 +148,16 @@ async fn a_closed_listener_stays_closed_while_a_restart_hears_nothing_of_it() {
             let open = match inline {
                 false => listener("http", "main"),
                 true => {
-                    let (.., routes) = all.iter().find(|(kind, ..)| *kind == Rds).unwrap();
+                    let (.., routes) = all
+                        .iter()
+                        .find(|(kind, ..)| *kind == ResourceType::Route)
+                        .unwrap();
                     let routes = RouteConfiguration::decode(&*routes.value).unwrap();
                     listener_with("http", RouteSpecifier::RouteConfig(routes))
                 }
             };
             if inline {
-                all.retain(|(kind, ..)| *kind != Rds);
+                all.retain(|(kind, ..)| *kind != ResourceType::Route);
             }
             let options = match inline {
                 false => options,
@@ -121,7 +165,7 @@ async fn a_closed_listener_stays_closed_while_a_restart_hears_nothing_of_it() {
             };
             let mut closed = all.clone();
             closed.push(guarded(open.clone()));
-            let kinds = [Cds, Lds, Rds, Eds];
+            let kinds = [Cds, Lds, ResourceType::Route, Eds];
             let (discoverer, mut script) = pair(options.clone());
             let provider = discoverer.runner().start();
             let peer = Peer::of(mode, &mut script).await;
@@ -136,7 +180,7 @@ async fn a_closed_listener_stays_closed_while_a_restart_hears_nothing_of_it() {
                 let provider = discoverer.runner().start();
                 let mut states = states(&provider);
                 let peer = Peer::of(mode, &mut script).await;
-                peer.say("1", &[Cds, Rds, Eds], &all).await;
+                peer.say("1", &[Cds, ResourceType::Route, Eds], &all).await;
                 for _ in 0..60 {
                     sleep(Duration::from_secs(1)).await;
                     let state = states.borrow_and_update().clone();
@@ -156,7 +200,7 @@ async fn a_closed_listener_stays_closed_while_a_restart_hears_nothing_of_it() {
             let provider = discoverer.runner().start();
             let mut states = states(&provider);
             let peer = Peer::of(mode, &mut script).await;
-            peer.say("1", &[Cds, Rds, Eds], &all).await;
+            peer.say("1", &[Cds, ResourceType::Route, Eds], &all).await;
             if inline {
                 all.push(open);
                 peer.say("2", &[Lds], &all).await;
@@ -184,7 +228,8 @@ async fn silence_about_listeners_is_reported_where_nothing_was_kept() {
     let provider = discoverer.runner().start();
     let mut states = states(&provider);
     let peer = Peer::of(Mode::Delta, &mut script).await;
-    peer.say("1", &[Cds, Rds, Eds], &resources(ONE)).await;
+    peer.say("1", &[Cds, ResourceType::Route, Eds], &resources(ONE))
+        .await;
     let told = |state: &ProviderState| state.problems.iter().any(|p| p.code == "listeners_unknown");
     let open = state(&mut states, told).await;
     assert!(!is_shut(&open));
@@ -224,7 +269,11 @@ fn routes(hosts: Vec<VirtualHost>) -> Resource {
         virtual_hosts: hosts,
         ..RouteConfiguration::default()
     };
-    (Rds, "main".to_owned(), any(Rds, &routes))
+    (
+        ResourceType::Route,
+        "main".to_owned(),
+        any(ResourceType::Route, &routes),
+    )
 }
 
 /// Returns the paths under which the hosts are led to the cluster.
@@ -240,7 +289,7 @@ fn led(state: &ProviderState) -> Vec<String> {
 
 fn world(routes: Resource, address: &str) -> Vec<Resource> {
     let mut all = resources(&ONE.replace("10.0.0.1", address));
-    all.retain(|(kind, ..)| *kind != Rds);
+    all.retain(|(kind, ..)| *kind != ResourceType::Route);
     all.push(routes);
     all
 }
@@ -264,7 +313,8 @@ async fn rejected_virtual_hosts_keep_their_routes_over_a_restart() {
         let peer = Peer::of(mode, &mut script).await;
         for (number, hosts) in ["1", "2", "3"].into_iter().zip(&forms) {
             let all = world(routes(hosts.clone()), "10.0.0.1");
-            peer.say(number, &[Cds, Rds, Eds], &all).await;
+            peer.say(number, &[Cds, ResourceType::Route, Eds], &all)
+                .await;
             sleep(Duration::from_secs(1)).await;
         }
         let before = state(&mut first, |state| led(state).len() == 2).await;
@@ -291,7 +341,7 @@ async fn rejected_virtual_hosts_keep_their_routes_over_a_restart() {
             assert_eq!(quarantined(&restored), ["routes main"]);
             let peer = Peer::of(mode, &mut script).await;
             let all = world(routes(forms[2].clone()), "10.0.0.2");
-            peer.say("1", &[Cds, Rds, Eds], &all).await;
+            peer.say("1", &[Cds, ResourceType::Route, Eds], &all).await;
             let moved = |state: &ProviderState| {
                 address_of(state, "c").is_some_and(|address| address.contains("10.0.0.2"))
             };
@@ -322,7 +372,7 @@ async fn rejected_clusters_keep_their_form_over_a_restart_and_follow_their_endpo
         let provider = discoverer.runner().start();
         let mut first = states(&provider);
         let peer = Peer::of(mode, &mut script).await;
-        peer.say("1", &[Cds, Rds, Eds], &good).await;
+        peer.say("1", &[Cds, ResourceType::Route, Eds], &good).await;
         serving(&mut first, ONE).await;
         peer.say("2", &[Cds], &bad).await;
         state(&mut first, |state| quarantined(state) == ["cluster c"]).await;
@@ -336,7 +386,8 @@ async fn rejected_clusters_keep_their_form_over_a_restart_and_follow_their_endpo
             let peer = Peer::of(mode, &mut script).await;
             let moved = ONE.replace("10.0.0.1", &format!("10.0.0.{last}"));
             peer.say("1", &[Cds], &bad).await;
-            peer.say("1", &[Rds, Eds], &resources(&moved)).await;
+            peer.say("1", &[ResourceType::Route, Eds], &resources(&moved))
+                .await;
             let live = serving(&mut states, &moved).await;
             assert_eq!(live.status.state.as_str(), "live");
             assert_eq!(quarantined(&live), ["cluster c"]);
@@ -358,7 +409,7 @@ async fn rejected_clusters_keep_their_form_over_a_restart_and_follow_their_endpo
             );
         }
         peer.remove(Cds, "c").await;
-        peer.say("1", &[Rds], &good).await;
+        peer.say("1", &[ResourceType::Route], &good).await;
         let is_gone = |state: &ProviderState| {
             (state.config.as_ref()).is_some_and(|config| config.clusters.is_empty())
         };
@@ -374,7 +425,8 @@ async fn clusters_with_rejected_endpoints_are_quarantined() {
     let provider = discoverer.runner().start();
     let mut states = states(&provider);
     let peer = Peer::of(Mode::Delta, &mut script).await;
-    peer.say("1", &[Cds, Rds, Eds], &resources(ONE)).await;
+    peer.say("1", &[Cds, ResourceType::Route, Eds], &resources(ONE))
+        .await;
     serving(&mut states, ONE).await;
     let bad = ClusterLoadAssignment {
         cluster_name: "c".to_owned(),
@@ -404,7 +456,8 @@ async fn resources_with_another_name_inside_are_rejected() {
         r#""Clusters":{"b":{"Destinations":{"d":{"Address":"http://10.0.0.9/"}}},"#,
     );
     let mut peer = Peer::of(Mode::Delta, &mut script).await;
-    peer.say("1", &[Cds, Rds, Eds], &resources(&two)).await;
+    peer.say("1", &[Cds, ResourceType::Route, Eds], &resources(&two))
+        .await;
     serving(&mut states, &two).await;
     // Another cluster's endpoints in the envelope of `c`, and another name in that of `main`.
     let moved = resources(&two.replace("10.0.0.9", "10.0.0.66"));
@@ -418,8 +471,16 @@ async fn resources_with_another_name_inside_are_rejected() {
         name: "other".to_owned(),
         ..RouteConfiguration::decode(&*other.value).unwrap()
     };
-    peer.say("2", &[Rds], &[(Rds, "main".to_owned(), any(Rds, &other))])
-        .await;
+    peer.say(
+        "2",
+        &[ResourceType::Route],
+        &[(
+            ResourceType::Route,
+            "main".to_owned(),
+            any(ResourceType::Route, &other),
+        )],
+    )
+    .await;
     let Peer::Delta(stream) = &mut peer else {
         panic!("the variant is delta")
     };

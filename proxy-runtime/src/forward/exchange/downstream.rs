@@ -387,7 +387,7 @@ pub(crate) enum Backpressure {
     /// The server's minimum data rate, enforced by
     /// [`poll_disconnected`](Downstream::poll_disconnected).
     Elsewhere,
-    /// None: the bytes came in this poll, and the destination was waited for until now.
+    /// No deadline: the bytes came in this poll, and the destination was waited for until now.
     JustNow,
 }
 

@@ -58,8 +58,8 @@ async fn a_timeout_may_include_the_body() {
     }
 }
 
-/// Of both parties of a service, the one that was waited for is at fault when the time is over, even if more of the
-/// response comes at the same moment.
+/// The party of a service that was waited for is at fault when the time is over, even if more of the response comes at
+/// the same moment.
 #[tokio::test]
 async fn who_was_waited_for_has_exceeded_the_time_of_a_service() {
     const TIME: Duration = Duration::from_millis(300);
