@@ -1,4 +1,4 @@
-//! Addresses that registries name.
+//! Addresses that registries name, and names of this machine.
 
 use std::net::IpAddr;
 
@@ -8,6 +8,26 @@ pub fn is_of_one_host(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
     !address.is_unspecified() && !address.is_multicast() && !is_broadcast
+}
+
+/// Returns true if nobody else can make a web page's requests to `host` reach this machine (DNS rebinding): for IP
+/// addresses, also in brackets, for `localhost` and for names below it. The owner of any other name can. `host` has no
+/// port.
+pub fn is_safe_from_rebinding(host: &str) -> bool {
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let is_below = |name: &str| host.len() > name.len() && ends_with(host, name);
+    bare.unwrap_or(host).parse::<IpAddr>().is_ok()
+        || host.eq_ignore_ascii_case("localhost")
+        || is_below(".localhost")
+}
+
+/// Returns true if a text ends with another, ignoring the case of ASCII letters.
+fn ends_with(text: &str, end: &str) -> bool {
+    let at = text.len().checked_sub(end.len());
+    let last = at.and_then(|at| text.get(at..));
+    last.is_some_and(|last| last.eq_ignore_ascii_case(end))
 }
 
 #[cfg(test)]
@@ -32,6 +52,31 @@ mod tests {
                 expected,
                 "{address}"
             );
+        }
+    }
+
+    #[test]
+    fn names_that_others_own_are_not_safe() {
+        for (host, expected) in [
+            ("127.0.0.1", true),
+            ("10.0.0.7", true),
+            ("::1", true),
+            ("[::1]", true),
+            ("localhost", true),
+            ("LocalHost", true),
+            ("admin.localhost", true),
+            ("Admin.LOCALHOST", true),
+            ("", false),
+            (".localhost", false),
+            ("[localhost]", false),
+            ("[127.0.0.1", false),
+            ("evil.example", false),
+            ("notlocalhost", false),
+            ("ülocalhost", false),
+            ("localhost.evil.example", false),
+            ("127.0.0.1.evil.example", false),
+        ] {
+            assert_eq!(is_safe_from_rebinding(host), expected, "{host}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The executor: it reads, plans and writes until no work is left.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use parking_lot::MutexGuard;
@@ -13,6 +14,7 @@ use super::read::read_again;
 use super::run::Run;
 use crate::arm::{ArmClient, ArmError};
 use crate::config::{Config, ConfigError, PoolMembership};
+use crate::naming;
 use crate::node::Node;
 use crate::plan::{
     Forecast, Memory, Migration, Plan, Request, Snapshot, forecast_from, migrate_to_standard,
@@ -142,6 +144,7 @@ impl Executor {
         services: &[Service],
         nodes: &[Node],
     ) -> Result<Forecast, ReconcileError> {
+        let services = &*checked(services);
         let snapshot = self.read(&self.config, services).await?;
         let memory = self.memory().clone();
         let request = Request::EVERYTHING;
@@ -168,6 +171,7 @@ impl Executor {
             backend_pool_type: PoolMembership::NetworkInterface,
             ..self.config.clone()
         };
+        let services = &*checked(services);
         let snapshot = self.read(&reading, services).await?;
         let rounds = self.options.max_rounds;
         Ok(migrate_to_standard(
@@ -210,6 +214,7 @@ impl Executor {
         services: &[Service],
         nodes: &[Node],
     ) -> Result<(Plan, Snapshot), ReconcileError> {
+        let services = &*checked(services);
         let snapshot = self.read(config, services).await?;
         let plan = plan_request(config, request, services, nodes, &snapshot);
         Ok((plan, snapshot))
@@ -311,4 +316,24 @@ impl Executor {
         report.calls = self.client.counts().since(before);
         Ok(report)
     }
+}
+
+/// Returns the services, with a mark on those whose UID is no UUID, as for documents: what is there of them stays as
+/// it is. What a plan would create could not be recognised as an orphan later.
+fn checked(services: &[Service]) -> Cow<'_, [Service]> {
+    let wrong = |service: &Service| match service.unreadable {
+        None => naming::check_uid(&service.uid).err(),
+        Some(_) => None,
+    };
+    if !services.iter().any(|service| wrong(service).is_some()) {
+        return Cow::Borrowed(services);
+    }
+    let checked = services.iter().map(|service| {
+        let unreadable = wrong(service).or_else(|| service.unreadable.clone());
+        Service {
+            unreadable,
+            ..service.clone()
+        }
+    });
+    Cow::Owned(checked.collect())
 }

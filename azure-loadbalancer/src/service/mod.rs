@@ -82,9 +82,9 @@ pub struct Service {
     /// The key.
     pub key: ServiceKey,
     /// The UID from which all names of its resources are derived, so it must be unique and never change.
-    /// Kubernetes assigns a UUID. A document with anything else is rejected, because orphans are recognised
-    /// by that form alone. Empty: derived from the cluster's name and the key, so that a service that is
-    /// deleted and created again keeps its names.
+    /// Kubernetes assigns a UUID. A document with anything else is rejected, and so is a service of an
+    /// [`Executor`](crate::Executor), because orphans are recognised by that form alone. Empty: derived from the
+    /// cluster's name and the key, so that a service that is deleted and created again keeps its names.
     pub uid: String,
     /// The annotations; the keys are in [`crate::annotations::keys`].
     pub annotations: BTreeMap<String, String>,

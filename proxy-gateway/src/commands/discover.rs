@@ -9,7 +9,7 @@ use proxy_model::Problems;
 use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch};
 use serde::Serialize;
 
-use super::{load, print, print_json, unusable};
+use super::{load, print, print_json, some, unusable};
 use crate::check::{compile_options, examine, policies};
 use crate::cli::{Discover, Format};
 use crate::document::Document;
@@ -161,8 +161,10 @@ fn readable(found: &Found) -> String {
             (config.routes.len(), config.clusters.len())
         });
         text.push(format_args!(
-            "{}: {routes} routes, {clusters} clusters",
-            provider.name
+            "{}: {}, {}",
+            provider.name,
+            some(routes, "route"),
+            some(clusters, "cluster")
         ));
         for (id, route) in provider.config.iter().flat_map(|config| &config.routes) {
             let takes = takes(&route.r#match);

@@ -239,6 +239,7 @@ fn certificates_of_clients_can_be_asked_for_by_name() {
             "Admin.example": { "ClientCertificateMode": "requirecertificate", "MinVersion": "Tls13" },
             "*.bücher.example": { "ClientCertificateMode": "NoCertificate" },
             "own.example": { "ClientCaFile": "own.pem" },
+            "XN--BCHER-KVA.example": { "MinVersion": "Tls13" },
         }"#,
     ));
     assert_eq!(problems, []);
@@ -256,6 +257,13 @@ fn certificates_of_clients_can_be_asked_for_by_name() {
         ("admin.example".to_owned(), admin),
         ("*.xn--bcher-kva.example".to_owned(), Handshakes::default()),
         ("own.example".to_owned(), optional("own.pem")),
+        (
+            "xn--bcher-kva.example".to_owned(),
+            Handshakes {
+                requires_tls13: true,
+                ..optional("ca.pem")
+            },
+        ),
     ];
     assert_eq!(tls.by_name, expected);
 
@@ -279,6 +287,13 @@ fn certificates_of_clients_can_be_asked_for_by_name() {
         (
             r#""Sni": { "*": { "MinVersion": "Tls13" } }"#,
             error(&format!("{place}/Sni/*"), "invalid_server_name"),
+        ),
+        (
+            r#""Sni": { "*.bücher.example": {}, "*.xn--bcher-kva.example": { "MinVersion": "Tls13" } }"#,
+            error(
+                &format!("{place}/Sni/*.xn--bcher-kva.example"),
+                "duplicate_server_name",
+            ),
         ),
         (
             r#""Sni": { "a.example:443": { "MinVersion": "Tls13" } }"#,

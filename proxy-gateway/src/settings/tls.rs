@@ -1,5 +1,6 @@
 //! `Tls` of a listener: certificates, versions, and certificates of clients.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use proxy_model::json::ObjectReader;
@@ -95,9 +96,16 @@ pub(super) fn read(tls: &mut ObjectReader<'_, '_>) -> Tls {
     }
     let own = read_written(tls);
     let default = handshakes(tls, &own, &Written::default());
+    let mut names = HashSet::new();
     let by_name = tls.entries("Sni", |name, node, pointer, problems| {
         ObjectReader::read(node, pointer, problems, |section| {
             let name = read_name(name, section);
+            // One of them would decide who may connect, and the other would be silent.
+            if let Some(name) = name.as_ref().filter(|name| !names.insert((*name).clone())) {
+                let message = format!("another section is for the same name, `{name}`");
+                let problem = Problem::error(section.pointer(), "duplicate_server_name", message);
+                section.problems().push(problem);
+            }
             let written = read_written(section);
             let rules = handshakes(section, &written, &own);
             name.map(|name| (name, rules))

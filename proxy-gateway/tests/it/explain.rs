@@ -131,3 +131,41 @@ async fn explain_asks_the_policies_that_decide_alone() {
         assert!(said.contains(expected), "{expected}: {said}");
     }
 }
+
+/// A host in punycode and one in Unicode are the same, in routes and in the explained URL, with wildcards and ports.
+#[tokio::test]
+async fn explain_takes_hosts_in_punycode_and_in_unicode() {
+    let route = |host: &str| json!({ "ClusterId": "c", "Match": { "Hosts": [host] } });
+    let file = ConfigFile::new(
+        &json!({ "ReverseProxy": {
+            "Routes": {
+                "name": route("xn--bcher-kva.example"),
+                "port": route("m\u{fc}nchen.example:8443"),
+                "below": route("*.xn--bcher-kva.example"),
+                "other": route("*"),
+            },
+            "Clusters": { "c": { "Destinations": { "d": { "Address": "http://a.example/" } } } },
+        } })
+        .to_string(),
+    );
+    let path = file.argument();
+    for (url, expected) in [
+        ("http://b\u{fc}cher.example/", "name"),
+        ("http://xn--bcher-kva.example/", "name"),
+        ("http://XN--BCHER-KVA.EXAMPLE:81/", "name"),
+        ("http://a.b\u{fc}cher.example/", "below"),
+        ("http://a.xn--bcher-kva.example/", "below"),
+        ("http://xn--mnchen-3ya.example:8443/", "port"),
+        ("http://xn--mnchen-3ya.example/", "other"),
+        ("http://bucher.example/", "other"),
+    ] {
+        let explained = output(&["explain", "--config", &path, "--url", url]).await;
+        let route = format!("Route {expected} takes it");
+        assert!(
+            explained.stdout.contains(&route),
+            "{url}: {}{}",
+            explained.stdout,
+            explained.stderr
+        );
+    }
+}

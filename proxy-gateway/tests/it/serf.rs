@@ -87,7 +87,7 @@ async fn discover_shows_services_what_is_wrong_with_tags_and_who_is_no_destinati
         .await
         .expect_success()
         .stdout;
-    assert!(text.contains("serf: 1 routes, 1 clusters"), "{text}");
+    assert!(text.contains("serf: 1 route, 1 cluster\n"), "{text}");
     let route = "route route:orders: orders.local  every path → service:orders";
     assert!(text.contains(route), "{text}");
     assert!(text.contains("not served o3: "), "{text}");

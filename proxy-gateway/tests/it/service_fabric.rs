@@ -296,8 +296,9 @@ async fn a_cluster_that_hangs_lies_or_dies_fails_no_request() {
 }
 
 /// The restart is noticed through failing requests. The default periods would need 30 s, or minutes if ids
-/// are the same. The proxy polls within two seconds, which `a_cluster_that_comes_back_elsewhere_is_found_within_two_seconds`
-/// shows in virtual time; here it has three more for reading on a busy machine. Requests that succeed cost no read.
+/// are the same. The proxy polls within two seconds, which a test of `discovery-servicefabric` shows in virtual time
+/// (`a_cluster_that_comes_back_elsewhere_is_found_within_two_seconds`); here reading on a busy machine has three more.
+/// Requests that succeed cost no read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_is_started_again_is_found_by_the_requests_that_fail() {
     let emulator = cluster().await;

@@ -59,6 +59,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use discovery_core::Merged;
+use discovery_core::address::is_safe_from_rebinding;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use proxy_model::Problems;
 
@@ -330,7 +331,7 @@ impl AdminState {
             ));
         }
         let Some(host) = named else {
-            // Health checks of load balancers may be of HTTP/1.0.
+            // Health checks may be of HTTP/1.0, and tell nothing that a page could use.
             return match places::is_health(request.uri().path()) {
                 true => Ok(()),
                 false => Err(AdminResponse::error(
@@ -339,16 +340,8 @@ impl AdminState {
                 )),
             };
         };
-        let bare = host
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .to_ascii_lowercase();
-        // DNS rebinding needs a name, so addresses are safe.
-        let allowed = bare.parse::<std::net::IpAddr>().is_ok()
-            || bare == "localhost"
-            || bare.ends_with(".localhost")
-            || self.hosts.contains(&bare);
-        if allowed {
+        let is_named = |name: &String| name.eq_ignore_ascii_case(&host);
+        if is_safe_from_rebinding(&host) || self.hosts.iter().any(is_named) {
             return Ok(());
         }
         Err(AdminResponse::error(

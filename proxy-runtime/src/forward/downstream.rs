@@ -445,6 +445,7 @@ impl Downstream for ServiceDownstream {
         connection: &mut Http1Connection,
         has_news: &mut bool,
     ) -> Poll<Result<(), ResponseFailure>> {
+        download.note_caller(&self.record.slot);
         loop {
             // Received data goes first: a caller that does not take it stops the reading.
             ready!(download.poll_put(&self.record.slot, has_news));
@@ -465,9 +466,15 @@ impl Downstream for ServiceDownstream {
 
     /// The server sees to callers that do not take the response: a body that is not polled cannot look at a clock.
     fn backpressure(&self, download: &mut ServiceDownload) -> Backpressure {
-        match download.is_full && !download.is_done {
-            true => Backpressure::Elsewhere,
-            false => Backpressure::Nothing,
+        match (
+            download.is_full && !download.is_done,
+            download.waited_for_caller,
+        ) {
+            (true, true) => Backpressure::Elsewhere,
+            (true, false) => Backpressure::JustNow,
+            // The time may have ended before it took the last part.
+            (false, true) => Backpressure::Idle,
+            (false, false) => Backpressure::Nothing,
         }
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct ServiceDownload {
     pub(super) is_done: bool,
     /// True if the caller has not taken the last frame.
     pub(super) is_full: bool,
+    /// True if the caller had not taken the last frame when it was not polled, so that it was waited for.
+    pub(super) waited_for_caller: bool,
 }
 
 impl Download for ServiceDownload {
@@ -26,6 +28,7 @@ impl Download for ServiceDownload {
         self.begun = None;
         self.is_done = false;
         self.is_full = false;
+        self.waited_for_caller = false;
     }
 
     fn rest(&mut self) {
@@ -62,6 +65,14 @@ impl Download for ServiceDownload {
 }
 
 impl ServiceDownload {
+    /// Notes at the beginning of a poll which party was waited for since the last one.
+    pub(super) fn note_caller(&mut self, slot: &ResponseSlot) {
+        // Data in the slot is of this poll: the caller takes it after each.
+        if !(self.is_full && slot.has_data()) {
+            self.waited_for_caller = self.is_full;
+        }
+    }
+
     /// Moves received data to the slot. Ready unless the caller must take the last part first.
     pub(super) fn poll_put(&mut self, slot: &ResponseSlot, has_news: &mut bool) -> Poll<()> {
         let Some(incoming) = &mut self.begun else {

@@ -13,15 +13,36 @@ use azure_loadbalancer::arm::{ArmClient, TowerTransport};
 use azure_loadbalancer::config::{
     Config, LeftAddresses, LoadBalancerSku, OrphanPolicy, PoolMembership,
 };
-use azure_loadbalancer::{Executor, Node, Reconciled, Service};
+use azure_loadbalancer::{Executor, Node, Reconciled, Service, naming};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use self::fake_arm::FakeArm;
 use crate::properties::generated;
-use crate::support::{at, current, deleting, internal, key, service, with};
+use crate::support::{at, current, deleting, key, with};
 
 const NETWORK: &str = "/subscriptions/subscription/resourceGroups/rg/providers/Microsoft.Network";
+
+/// Returns a service without a UID of its own: an executor rejects one that is no UUID.
+fn service(name: &str, ports: &[u16]) -> Service {
+    Service {
+        uid: String::new(),
+        ..crate::support::service(name, ports)
+    }
+}
+
+fn internal(name: &str, ports: &[u16]) -> Service {
+    with(service(name, ports), keys::INTERNAL, "true")
+}
+
+/// Returns the name of a service's own public address.
+fn own_address(name: &str) -> String {
+    let service = service(name, &[]);
+    format!(
+        "testCluster-{}",
+        naming::prefix(&service.uid_in("testCluster"))
+    )
+}
 
 fn path(kind: &str, name: &str) -> String {
     format!("{NETWORK}/{kind}/{name}")
@@ -245,13 +266,14 @@ fn public(azure: &FakeArm, name: &str) -> Option<Value> {
 fn a_typo_in_the_name_of_an_address_gives_nothing_up() {
     let typo = |one| with(one, keys::PUBLIC_IP_NAME, "tipo");
     let named = |name| with(service("a", &[80]), keys::PUBLIC_IP_NAME, name);
+    let own = own_address("a");
     for left_addresses in [LeftAddresses::Delete, LeftAddresses::Keep] {
         let config = Config {
             left_addresses,
             ..current()
         };
         for (before, place) in [
-            (service("a", &[80]), "testCluster-aa"),
+            (service("a", &[80]), own.as_str()),
             (named("theirs-1"), "theirs-1"),
             (at(service("a", &[80]), "9.9.9.2"), "theirs-2"),
         ] {
@@ -314,6 +336,7 @@ fn an_address_that_was_handed_out_outlives_every_move() {
             one
         }),
     ];
+    let own = &*own_address("a");
     for (about, moves) in moves {
         for (left_addresses, stays) in [(LeftAddresses::Keep, true), (LeftAddresses::Delete, false)]
         {
@@ -324,7 +347,7 @@ fn an_address_that_was_handed_out_outlives_every_move() {
             };
             let web = service("a", &[80]);
             reconcile(&azure, &config, std::slice::from_ref(&web));
-            let old = public(&azure, "testCluster-aa").unwrap()["properties"]["ipAddress"].clone();
+            let old = public(&azure, own).unwrap()["properties"]["ipAddress"].clone();
             let old = old.as_str().unwrap().to_owned();
             let moved = [moves(web.clone())];
             let planned = run(executor(&azure, &config).forecast(&moved, &nodes())).unwrap();
@@ -333,7 +356,7 @@ fn an_address_that_was_handed_out_outlives_every_move() {
                 .any(|(_, action)| action.operation.verb() == "delete publicIPAddress");
             let report = reconcile(&azure, &config, &moved);
             assert!(report.is_converged(), "{about}: {report:#?}");
-            assert_eq!(public(&azure, "testCluster-aa").is_some(), stays, "{about}");
+            assert_eq!(public(&azure, own).is_some(), stays, "{about}");
             assert_eq!(is_shown, !stays, "{about}: what is deleted is in the plan");
             assert!(!open_at(&azure, 80).contains(&old), "{about}");
             let told = report
@@ -344,10 +367,7 @@ fn an_address_that_was_handed_out_outlives_every_move() {
             if stays {
                 // It belongs to the service again when that returns.
                 reconcile(&azure, &config, &[web]);
-                assert_eq!(
-                    public(&azure, "testCluster-aa").unwrap()["properties"]["ipAddress"],
-                    old
-                );
+                assert_eq!(public(&azure, own).unwrap()["properties"]["ipAddress"], old);
                 assert_eq!(open_at(&azure, 80), BTreeSet::from([old]), "{about}");
             }
         }
@@ -435,7 +455,7 @@ proptest! {
     ) {
         // An owner of the frontend, and a service that shares it.
         let azure = azure();
-        let own = |name: &str, port: u16| Service { uid: String::new(), ..at(service(name, &[port]), "9.9.9.0") };
+        let own = |name: &str, port: u16| at(service(name, &[port]), "9.9.9.0");
         let (leads, mut follows) = (own("aaa", 70), own("zzz", 71));
         if deny {
             follows = with(crate::support::ranges(follows, &["10.9.0.0/16"]), keys::DENY_ALL_EXCEPT_RANGES, "true");

@@ -15,4 +15,5 @@ mod remembered;
 mod rounds;
 mod scenario;
 mod steps;
+mod uids;
 mod world;

@@ -316,7 +316,10 @@ async fn a_service_whose_group_is_not_there_can_go() {
 async fn a_service_that_is_there_twice_is_told() {
     for (uid, expected) in [
         (None, "there 2 times with the same UID"),
-        (Some("zz"), "; only the one with UID "),
+        (
+            Some("9f2a1c7e-0000-4000-8000-000000000001"),
+            "; only the one with UID ",
+        ),
     ] {
         let emulator = azure(EmulatorOptions::default());
         let mut twice = [service("web", &[80]), service("web", &[81])];

@@ -4,6 +4,7 @@ use discovery_core::{DiscoverErrorKind, SourceState};
 use tokio::time::Instant;
 
 use super::*;
+use crate::client::ConsulOptions;
 use crate::testing::Fault;
 
 fn addresses(state: &ProviderState, name: &str) -> Vec<String> {
@@ -32,6 +33,38 @@ async fn a_flip_is_published_within_a_second() {
         "{:?}",
         started.elapsed()
     );
+}
+
+/// A retry after a rejected token may be 30 s away.
+#[tokio::test(start_paused = true)]
+async fn a_new_token_in_the_file_is_used_within_two_seconds() {
+    const MOST: Duration = Duration::from_secs(2);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, "old").unwrap();
+    let consul = FakeConsul::new("sas");
+    consul.register("sas", "n1", served("web", "web-1", 81));
+    let client = consul.client_with(ConsulOptions::default().with_token_file(file.clone()));
+    let provider = ConsulDiscoverer::with_client(client, DiscoveryOptions::default());
+    let provider = provider.runner().start();
+    let is = |wanted| move |state: &ProviderState| state.status.state == wanted;
+    when(&provider, "live", is(SourceState::Live)).await;
+    for (number, quiet) in [7_u64, 61, 300, 3601].into_iter().enumerate() {
+        consul.fail("", Fault::Status(403, "ACL not found"));
+        when(&provider, "failing", is(SourceState::Failing)).await;
+        // Wherever the waits between two retries stand.
+        tokio::time::sleep(Duration::from_millis(quiet * 1001)).await;
+        assert_eq!(provider.state().status.state, SourceState::Failing);
+        let token = format!("new-{number}");
+        std::fs::write(&file, &token).unwrap();
+        consul.heal();
+        let begin = Instant::now();
+        when(&provider, "live again", is(SourceState::Live)).await;
+        let took = begin.elapsed();
+        assert!(took <= MOST, "{took:?} after {quiet} s");
+        let used = consul.requests().pop().and_then(|request| request.token);
+        assert_eq!(used.as_deref(), Some(&*token));
+    }
 }
 
 #[tokio::test(start_paused = true)]

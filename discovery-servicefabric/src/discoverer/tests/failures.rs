@@ -494,3 +494,81 @@ async fn defaults_that_cannot_be_read_are_not_taken_for_none() {
     assert_eq!(second.services, first.services);
     assert_eq!(second.problems.len(), 1);
 }
+
+/// Rejected calls while a label is wrong and instances have moved: they are told as a rejection, whether older answers
+/// stand in or not. What is quarantined stays listed, and follows its instances once the credentials are right.
+#[tokio::test(start_paused = true)]
+async fn rejections_are_told_as_such_beside_quarantine_and_older_answers() {
+    let set_order = |cluster: &FakeCluster, order: &'static str| {
+        cluster.edit(|contents| {
+            contents.property("fabric:/A/S1", "YARP.Routes.r1.Order", order);
+        });
+    };
+    const ALL: &[&str] = &[
+        "application_types",
+        "applications",
+        "service_types",
+        "services",
+        "partitions",
+        "replicas",
+        "replica_ids",
+        "properties",
+    ];
+    for (cache, calls, state, condition) in [
+        (
+            Duration::from_secs(1800),
+            &["applications", "replicas a1", "replica_ids"][..],
+            SourceState::Partial,
+            "the source rejects a part of the requests, older answers stand in for the rest",
+        ),
+        (
+            Duration::ZERO,
+            ALL,
+            SourceState::Failing,
+            "the source rejects the request, its last known good configuration serves",
+        ),
+    ] {
+        let cluster = cluster();
+        cluster.edit(|contents| {
+            let labels = LABELS
+                .into_iter()
+                .chain([("YARP.EnableDynamicOverrides", "true")]);
+            contents.service_types.clear();
+            contents.service_type("T", "1", "S", labels);
+        });
+        let options = ServiceFabricOptions::default().with_cache_duration(cache);
+        let running = Running::start(&with_options(&cluster, options));
+        running.report(1).await;
+        set_order(&cluster, "abc");
+        running.report(40).await;
+        let listed = || running.provider.state().status.quarantined.clone();
+        assert_eq!(listed().len(), 1);
+        let served = addresses_in(&running.config());
+        assert_eq!(served.len(), 4);
+
+        for call in calls {
+            cluster.fail(call, CallErrorKind::Denied);
+        }
+        cluster.edit(|contents| {
+            contents.instances("a1", &[(9, "https://moved:9")]);
+        });
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        let status = running.provider.state().status.clone();
+        assert_eq!(status.state, state, "{cache:?}");
+        assert_eq!(status.condition(true).as_deref(), Some(condition));
+        assert_eq!(addresses_in(&running.config()), served);
+        let serves = listed()[0].serves();
+        assert!(serves.contains("minutes ago, destinations of "), "{serves}");
+        assert!(!serves.ends_with(" 0 s ago"), "{serves}");
+
+        cluster.heal();
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        assert_eq!(running.state(), SourceState::Live, "{cache:?}");
+        let now = addresses_in(&running.config());
+        assert!(now.contains(&"https://moved:9/".to_owned()), "{now:?}");
+        assert_eq!(listed().len(), 1, "the label is still wrong");
+        set_order(&cluster, "3");
+        tokio::time::sleep(Duration::from_secs(700)).await;
+        assert!(listed().is_empty());
+    }
+}

@@ -133,7 +133,7 @@ async fn a_cluster_that_comes_back_elsewhere_is_found_within_two_seconds() {
     }
 }
 
-/// What the hints cost: while requests fail, reads of the one service, and afterwards what there was before.
+/// The cost of hints: while requests fail, reads of the one service, and afterwards no more than before.
 #[tokio::test(start_paused = true)]
 async fn a_refresh_adds_no_call_once_requests_succeed_again() {
     let hour = Duration::from_secs(3_600);

@@ -10,8 +10,8 @@ fn told(cluster: &FakeCluster) -> Vec<(String, bool)> {
     told.collect()
 }
 
-/// A service is reported after its replicas, and bad news before good ones, so that nobody sees a healthy service whose
-/// replica is about to be reported.
+/// A service is reported after its replicas, and bad news before good ones, so that no reader of the cluster sees a
+/// healthy service whose replica is about to be reported.
 #[tokio::test(start_paused = true)]
 async fn replicas_are_reported_before_their_service_and_bad_news_first() {
     let cluster = cluster(2);

@@ -387,6 +387,8 @@ pub(crate) enum Backpressure {
     /// The server's minimum data rate, enforced by
     /// [`poll_disconnected`](Downstream::poll_disconnected).
     Elsewhere,
+    /// None: the bytes came in this poll, and the destination was waited for until now.
+    JustNow,
 }
 
 /// The state of a request body.

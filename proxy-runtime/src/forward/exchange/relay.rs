@@ -368,8 +368,8 @@ impl<D: Downstream> Relay<'_, D> {
                 (Backpressure::Nothing | Backpressure::Idle, _) => idle_due,
                 (Backpressure::Rate(due), None) => due,
                 (Backpressure::Rate(due), Some(limit)) => due.min(limit),
-                (Backpressure::Elsewhere, None) => return Poll::Pending,
-                (Backpressure::Elsewhere, Some(limit)) => limit,
+                (Backpressure::Elsewhere | Backpressure::JustNow, None) => return Poll::Pending,
+                (Backpressure::Elsewhere | Backpressure::JustNow, Some(limit)) => limit,
             };
             if let Some(gate_due) = flow.outbound.gate_due()
                 && gate_due < due
@@ -394,7 +394,7 @@ impl<D: Downstream> Relay<'_, D> {
                 continue;
             }
             ready!(self.down.poll_due(cx, due));
-            if unacknowledged == Backpressure::Nothing {
+            if let Backpressure::Nothing | Backpressure::JustNow = unacknowledged {
                 let upload = flow.outbound.stage();
                 return Poll::Ready(flow.progress.timed_out(upload, is_unanswered));
             }

@@ -80,12 +80,19 @@ async fn a_destination_that_gives_no_sign_of_life_is_given_up() {
     assert!(!connection.is_open());
 }
 
-/// The frames that were written so far, without the preface.
+/// The frames that were written so far on a connection that is open, without the preface.
 async fn frames_so_far(far: &mut DuplexStream) -> Vec<(u8, u32)> {
+    let (frames, has_ended) = last_frames(far).await;
+    assert!(!has_ended);
+    frames
+}
+
+/// The frames that were written so far, and true if the connection has ended behind them.
+async fn last_frames(far: &mut DuplexStream) -> (Vec<(u8, u32)>, bool) {
     let mut bytes = Vec::new();
     let reading = async { while far.read_buf(&mut bytes).await.is_ok_and(|count| count > 0) {} };
     // The clock goes on when there is nothing left to read.
-    assert!(timeout(Duration::from_millis(1), reading).await.is_err());
+    let has_ended = timeout(Duration::from_millis(1), reading).await.is_ok();
     let mut rest = bytes.strip_prefix(frame::PREFACE).unwrap_or(&bytes);
     let mut frames = Vec::new();
     while let [a, b, c, kind, _, stream @ ..] = rest {
@@ -93,7 +100,7 @@ async fn frames_so_far(far: &mut DuplexStream) -> Vec<(u8, u32)> {
         frames.push((*kind, u32::from_be_bytes(stream[..4].try_into().unwrap())));
         rest = &rest[9 + length..];
     }
-    frames
+    (frames, has_ended)
 }
 
 /// Only the first request of a burst is sent before the destination has said how many it allows.
@@ -142,6 +149,50 @@ async fn an_upload_that_is_not_opened_any_more_fails_at_once() {
         "{sent:?}"
     );
     assert!(!connection.is_open());
+}
+
+/// A destination closes an idle connection as the next upload is sent. Its word has arrived, and the connection's task
+/// has not read it yet. Nothing of the upload is sent, so that it can be sent over another connection.
+#[tokio::test(start_paused = true)]
+async fn an_upload_is_not_sent_over_an_idle_connection_that_was_closed() {
+    let none = Frame::settings(&[(frame::MAX_CONCURRENT_STREAMS, 0)]);
+    for (word, name) in [
+        (Some(Frame::goaway(1, frame::NO_ERROR)), "GOAWAY"),
+        (Some(none), "no stream is allowed"),
+        (None, "closed"),
+    ] {
+        let (connection, mut far) = connection().await;
+        let many = Frame::settings(&[(frame::MAX_CONCURRENT_STREAMS, 5)]);
+        far.write_all(&many.encode()).await.unwrap();
+        let first = tokio::spawn(answered(get(&connection, "/")));
+        frames_so_far(&mut far).await;
+        let response = Frame::headers(1, &[(":status", "200")], true);
+        far.write_all(&response.encode()).await.unwrap();
+        let (status, io) = first.await.unwrap().ok().unwrap();
+        assert_eq!(status, 200, "{name}");
+        drop(io);
+        connection.leave();
+        frames_so_far(&mut far).await;
+        let began = Instant::now();
+        let mut far = Some(far);
+        match (word, &mut far) {
+            (Some(word), Some(far)) => far.write_all(&word.encode()).await.unwrap(),
+            _ => far = None,
+        }
+        let failed = answered(post(&connection)).await.err();
+        let is_unsent = matches!(
+            failed,
+            Some((Sent::Nothing, Came::Nothing | Came::Unprocessed))
+        );
+        assert!(is_unsent, "{name}: {failed:?}");
+        assert_eq!(began.elapsed(), Duration::ZERO, "{name}");
+        assert!(!connection.is_open(), "{name}");
+        if let Some(far) = &mut far {
+            let (sent, _) = last_frames(far).await;
+            let opened = sent.iter().any(|(kind, _)| *kind == frame::HEADERS);
+            assert!(!opened, "{name}: {sent:?}");
+        }
+    }
 }
 
 /// The word that no stream is allowed any more comes with the response that the others wait for.

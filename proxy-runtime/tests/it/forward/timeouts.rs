@@ -3,15 +3,19 @@
 //! Time is virtual here. It advances when no task has work to do, in steps of at most a second,
 //! since the proxy's driver wakes up every second.
 
+use std::io::{Read, Write};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use http::{Request, Response};
+use http_body_util::BodyExt;
 use serde_json::json;
 use testkit::body;
 use testkit::client::ClientError;
 use testkit::faults;
 use testkit::origin::{Incoming, Origin};
 use testkit::raw::RawClient;
+use tower_service::Service;
 
 use crate::forward::front::{Front, config, config_with, config_with_route, h2c};
 
@@ -51,6 +55,60 @@ async fn a_timeout_may_include_the_body() {
         front.settled().await;
         assert_eq!(front.errors("ResponseBodyDestination"), 2, "{cluster}");
         assert_eq!(front.errors("RequestTimedOut"), 0, "{cluster}");
+    }
+}
+
+/// Of both parties of a service, the one that was waited for is at fault when the time is over, even if more of the
+/// response comes at the same moment.
+#[tokio::test]
+async fn who_was_waited_for_has_exceeded_the_time_of_a_service() {
+    const TIME: Duration = Duration::from_millis(300);
+    let timeout = json!({ "Timeout": "00:00:00.3", "TimeoutIncludesBody": true });
+    for (is_late, kind) in [
+        (true, "ResponseBodyDestination"),
+        (false, "ResponseBodyCanceled"),
+    ] {
+        let (go_on, told) = std::sync::mpsc::channel();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let origin = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 1024];
+            assert!(stream.read(&mut head).unwrap() > 0);
+            let first = b"HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\nfirst";
+            stream.write_all(first).unwrap();
+            told.recv().unwrap();
+            stream.write_all(b"other").unwrap();
+            let _ = told.recv();
+        });
+        let front = Front::start(&config_with_route(&[&url], &timeout));
+        let request = Request::get("http://h/").body(body::empty()).unwrap();
+        let response = front.proxy.service().call(request).await.unwrap();
+        let mut body = response.into_body();
+        let part = body.frame().await.unwrap().unwrap();
+        assert_eq!(part.into_data().unwrap(), "first");
+        if is_late {
+            // From now on the destination is waited for.
+            let mut next = std::pin::pin!(body.frame());
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(next.as_mut().poll(&mut cx).is_pending());
+        }
+        go_on.send(()).unwrap();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "nothing is polled meanwhile, so that both are known at once"
+        )]
+        std::thread::sleep(TIME * 2);
+        let mut ended = body.frame().await.unwrap();
+        if let Ok(part) = ended {
+            assert_eq!(part.into_data().unwrap(), "other");
+            ended = body.frame().await.unwrap();
+        }
+        assert!(ended.is_err());
+        drop((body, go_on));
+        front.settled().await;
+        assert_eq!(front.errors(kind), 1, "late: {is_late}");
+        origin.join().unwrap();
     }
 }
 

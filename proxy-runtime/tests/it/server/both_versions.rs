@@ -277,3 +277,50 @@ async fn a_slow_client_is_cut_in_time_in_front_of_both() {
         }
     }
 }
+
+/// A client that reads everything at once is not the one that is waited for.
+#[tokio::test]
+async fn a_slow_destination_is_cut_in_time_in_front_of_both() {
+    for protocols in [Protocols::Http1, Protocols::Http2] {
+        let version = if protocols == Protocols::Http1 {
+            "1.1"
+        } else {
+            "2"
+        };
+        let origin = Origin::builder().protocols(protocols);
+        // A part every 20 ms, without an end.
+        let origin = origin.start(|_: http::Request<_>| async {
+            let (mut send, response) = body::channel(1);
+            tokio::spawn(async move {
+                while send.send_data("part ".into()).await.is_ok() {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            });
+            Response::new(response)
+        });
+        for is_typed in [false, true] {
+            let (proxy, server, lines) = start_whole(&origin.url(), is_typed, &exactly(version));
+            let address = server.local_addrs()[0];
+            let begin = Instant::now();
+            // Each gets parts until it is cut.
+            let (one, two) = tokio::join!(http1(address, "GET"), http2(address, "GET"));
+            let took = begin.elapsed();
+            let case = format!("HTTP/{version}, typed: {is_typed}");
+            assert!(one.is_none() && two.is_none(), "{case}: {one:?} {two:?}");
+            let range = Duration::from_millis(900)..Duration::from_millis(2500);
+            assert!(range.contains(&took), "{case}: {took:?}");
+            eventually(&case, async || lines.0.lock().len() == 2).await;
+            for line in &*lines.0.lock() {
+                let seen = (line.0, line.3);
+                assert_eq!(seen, (Some(200), Some(Cause::BodyTimeout)), "{case}");
+            }
+            let counted = failures(&proxy, Cause::BodyTimeout);
+            assert_eq!(counted.len(), 1, "{case}: {counted:?}");
+            let is_of_destination = counted[0].contains("side=\"destination\"");
+            assert!(
+                is_of_destination && counted[0].ends_with(" 2"),
+                "{case}: {counted:?}"
+            );
+        }
+    }
+}

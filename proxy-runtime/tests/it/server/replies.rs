@@ -107,6 +107,27 @@ async fn each_reply_is_counted_for_what_it_is() {
     }
 }
 
+/// The response does not depend on a body without a length, of which little is read.
+#[tokio::test]
+async fn a_body_without_an_end_is_answered_and_given_up() {
+    /// More than the server drops and the buffers of the system hold.
+    const MOST: usize = 64 << 20;
+    for is_typed in [false, true] {
+        let server = serve(is_typed);
+        let mut client = RawClient::connect(server.local_addrs()[0]).await.unwrap();
+        let head = "POST /limited HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000));
+        client.write_all(head.to_owned() + &chunk).await.unwrap();
+        let answer = guarded("a response", client.read_response()).await;
+        assert_eq!(answer.unwrap().status(), 200, "{is_typed}");
+        let mut sent = 0;
+        while client.write_all(&chunk).await.is_ok() {
+            sent += chunk.len();
+            assert!(sent < MOST, "typed: {is_typed}: it is read without an end");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_body_that_is_too_large_is_rejected_though_nobody_reads_it() {
     for is_typed in [false, true] {

@@ -7,6 +7,7 @@ use http::StatusCode;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use testkit::client::{Answer, Connection};
+use testkit::raw::RawClient;
 use tokio::net::TcpListener;
 use xds_control_plane::admin::{Admin, Quarantine, QuarantineEntry, WarningEntry};
 
@@ -171,6 +172,22 @@ async fn only_who_may_ask_is_answered_and_nothing_can_be_changed() {
     ] {
         let answer = ask(admin, host, "GET", "/healthz").await;
         assert_eq!(answer.status, expected, "{host}");
+    }
+    // Either of two may be the one of a page. Health checks without any are answered.
+    for (path, hosts, expected) in [
+        (
+            "/api/v1/overview",
+            "Host: localhost\r\nHost: evil.example\r\n",
+            400,
+        ),
+        ("/api/v1/overview", "Host: \r\n", 421),
+        ("/api/v1/overview", "", 400),
+        ("/healthz", "", 200),
+        ("/readyz", "", 503),
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\n{hosts}\r\n");
+        let answer = RawClient::exchange(admin, request).await.unwrap();
+        assert_eq!(answer.status(), expected, "{path} {hosts:?}");
     }
     let answer = ask(admin, "localhost", "POST", "/healthz").await;
     assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED);

@@ -232,12 +232,16 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
         // Made before the question: what changes while it is on its way counts.
         let wake = self.woken.as_ref().map(|woken| woken());
         let started = Instant::now();
-        let index = self.index.get();
+        // After a failure the next success is known at once, and not at the end of a wait.
+        let index = match self.failures {
+            0 => self.index.get(),
+            _ => 0,
+        };
         let query = self.query.clone().blocking(index, self.options.wait);
         match (self.ask)(query).await {
             Ok(answer) => {
                 self.failures = 0;
-                let waited = started.elapsed();
+                let waited = (index > 0).then(|| started.elapsed());
                 let moved = self.index.answered(answer.meta.index);
                 self.answered(answer, moved, waited)
             }
@@ -269,7 +273,13 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
         self.last.clone()
     }
 
-    fn answered(&mut self, answer: Answer<T>, moved: Moved, waited: Duration) -> Followed<T> {
+    /// `waited`: the duration of a query that may wait for a change.
+    fn answered(
+        &mut self,
+        answer: Answer<T>,
+        moved: Moved,
+        waited: Option<Duration>,
+    ) -> Followed<T> {
         let went_back = moved == Moved::Backward;
         let is_anew = std::mem::replace(&mut self.is_anew, went_back) || went_back;
         let is_same = self.last.as_deref() == Some(&answer.value);
@@ -277,7 +287,7 @@ impl<T: PartialEq + Send + Sync> Follower<T> {
             Moved::Unknown => self.pause = self.options.poll.mul_f64(0.9 + fastrand::f64() / 5.0),
             // A server that responds at once without a change would do so forever. One with a lower limit for
             // waiting than ours (`max_query_time`) is queried again at once, so that no change comes late.
-            Moved::Not if waited < AT_ONCE.min(self.options.wait) => {
+            Moved::Not if waited.is_some_and(|waited| waited < AT_ONCE.min(self.options.wait)) => {
                 let due = self.idle.take();
                 self.pause = due.saturating_duration_since(Instant::now());
             }

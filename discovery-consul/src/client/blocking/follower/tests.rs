@@ -157,7 +157,7 @@ async fn errors_are_backed_off_from_and_begin_anew_with_their_index_forgotten() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejection_is_asked_again_seldom_and_keeps_the_index() {
+async fn a_rejection_is_asked_again_seldom_and_its_end_is_known_at_once() {
     let consul = FakeConsul::new("sas");
     consul.register("sas", "n1", ServiceDefinition::new("web", 80));
     let mut web = follower(&consul.client());
@@ -171,7 +171,14 @@ async fn a_rejection_is_asked_again_seldom_and_keeps_the_index() {
     }
     let requests = consul.requests();
     assert!(requests[2].at - requests[1].at >= Duration::from_secs(15));
-    assert_eq!(indexes(&consul), [0, 11, 11]);
+    consul.heal();
+    for _ in 0..2 {
+        assert!(matches!(web.next().await, Followed::Quiet));
+    }
+    // What is known is not waited for, and afterwards changes are.
+    assert_eq!(indexes(&consul), [0, 11, 0, 0, 11]);
+    let requests = consul.requests();
+    assert!(requests[4].at - requests[3].at < Duration::from_secs(2));
 }
 
 #[tokio::test(start_paused = true)]
