@@ -1,10 +1,12 @@
 //! The header fields that may be forwarded.
 
 use http::header::{
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CACHE_CONTROL, DATE, SERVER, USER_AGENT, VARY,
+};
+use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, FORWARDED,
     HOST, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
-use http::header::{CACHE_CONTROL, DATE, SERVER, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::http1::{ClassSet, classify, is_dropped_from_trailers};
@@ -46,6 +48,11 @@ pub(crate) fn received_name(class: FieldClass, name: &[u8]) -> Option<HeaderName
         FieldClass::ContentLength => CONTENT_LENGTH,
         FieldClass::TransferEncoding => TRANSFER_ENCODING,
         FieldClass::Date => DATE,
+        FieldClass::CdnLoop => CDN_LOOP,
+        // Made of text, each of these would have memory of its own.
+        FieldClass::XForwardedFor => HeaderName::from_static("x-forwarded-for"),
+        FieldClass::XForwardedHost => HeaderName::from_static("x-forwarded-host"),
+        FieldClass::XForwardedProto => HeaderName::from_static("x-forwarded-proto"),
         _ => match usual_name(name) {
             Some(usual) => usual,
             None => return HeaderName::from_bytes(name).ok(),
@@ -53,16 +60,19 @@ pub(crate) fn received_name(class: FieldClass, name: &[u8]) -> Option<HeaderName
     })
 }
 
-/// Returns a name that most responses have, found by its length: faster than a look-up among all known names.
+/// Returns a name that most heads have, found by its length: faster than a look-up among all known names.
 fn usual_name(name: &[u8]) -> Option<HeaderName> {
-    let (usual, is_it) = match name.len() {
-        4 => (VARY, is(name, b"vary")),
-        6 => (SERVER, is(name, b"server")),
-        12 => (CONTENT_TYPE, is(name, b"content-type")),
-        13 => (CACHE_CONTROL, is(name, b"cache-control")),
+    Some(match name.len() {
+        4 if is(name, b"vary") => VARY,
+        6 if is(name, b"accept") => ACCEPT,
+        6 if is(name, b"server") => SERVER,
+        10 if is(name, b"user-agent") => USER_AGENT,
+        12 if is(name, b"content-type") => CONTENT_TYPE,
+        13 if is(name, b"cache-control") => CACHE_CONTROL,
+        15 if is(name, b"accept-encoding") => ACCEPT_ENCODING,
+        15 if is(name, b"accept-language") => ACCEPT_LANGUAGE,
         _ => return None,
-    };
-    is_it.then_some(usual)
+    })
 }
 
 /// Removes the fields that concern one connection only, and those that `Connection` names.
@@ -334,6 +344,23 @@ mod tests {
                 HeaderValue::from_bytes(value.as_bytes()).is_err(),
                 "{value:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_received_name_is_the_one_that_its_text_makes() {
+        let names = "Host Connection Content-Length Transfer-Encoding Date CDN-Loop X-Forwarded-For X-Forwarded-Host \
+                     X-Forwarded-Proto X-Forwarded-Prefix X-Forwarded-Port Vary Accept Server User-Agent Content-Type \
+                     Cache-Control Accept-Encoding Accept-Language TE Cookie X-Own Etag Expect Accepts Content-Kind";
+        for name in names.split(' ').filter(|name| !name.is_empty()) {
+            for name in [name.to_owned(), name.to_uppercase(), name.to_lowercase()] {
+                let bytes = name.as_bytes();
+                let made = received_name(classify(bytes), bytes);
+                assert_eq!(made, HeaderName::from_bytes(bytes).ok(), "{name}");
+            }
+        }
+        for wrong in [&b"a b"[..], b"", b"x-\xe9", b"acc pt"] {
+            assert_eq!(received_name(classify(wrong), wrong), None);
         }
     }
 

@@ -1,8 +1,9 @@
 //! The head of a response in `http` types.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderValue};
 
+use crate::head::headers::received_name;
 use crate::http1::{Field, HeadLimits, Rejection, Span};
 
 /// Maximum size of a response head in bytes: 64 KiB, as .NET's `MaxResponseHeadersLength` in YARP.
@@ -28,10 +29,10 @@ pub(crate) fn limits() -> HeadLimits {
 pub(crate) fn to_map(fields: &[Field], bytes: &Bytes) -> Result<HeaderMap, Rejection> {
     let mut map = HeaderMap::with_capacity(fields.len());
     for field in fields {
-        let name = HeaderName::from_bytes(field.name().get(bytes));
+        let name = received_name(field.class(), field.name().get(bytes));
         let value = HeaderValue::from_maybe_shared(part(bytes, field.value()));
         map.append(
-            name.map_err(|_| Rejection::FieldName)?,
+            name.ok_or(Rejection::FieldName)?,
             value.map_err(|_| Rejection::FieldValue)?,
         );
     }

@@ -46,15 +46,16 @@ impl StreamHead {
         // HTTP/2 has no fields of a connection (RFC 9113 section 8.2.2).
         strip_for_http2(&mut fields);
         take_apart_if_long(&mut fields);
-        let mut line = head.split(|byte| *byte == b' ');
-        let (method, target) = (line.next()?, line.next()?);
+        let method = head.split(|byte| *byte == b' ').next()?;
+        let target = raw.target();
+        let target = text.slice(target.start() as usize..target.end() as usize);
         let mut uri = http::uri::Parts::default();
         uri.scheme = Some(match is_tls {
             true => Scheme::HTTPS,
             false => Scheme::HTTP,
         });
         uri.authority = Some(Authority::try_from(host.as_bytes()).ok()?);
-        uri.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
+        uri.path_and_query = Some(PathAndQuery::from_maybe_shared(target).ok()?);
         let mut request = Request::new(());
         *request.method_mut() = Method::from_bytes(method).ok()?;
         *request.version_mut() = Version::HTTP_2;
