@@ -10,7 +10,7 @@ pub fn is_of_one_host(address: IpAddr) -> bool {
     !address.is_unspecified() && !address.is_multicast() && !is_broadcast
 }
 
-/// Returns true if nobody else can make a web page's requests to `host` reach this machine (DNS rebinding): for IP
+/// Returns true if no other party can make a web page's requests to `host` reach this machine (DNS rebinding): for IP
 /// addresses, also in brackets, for `localhost` and for names below it. The owner of any other name can. `host` has no
 /// port.
 pub fn is_safe_from_rebinding(host: &str) -> bool {
