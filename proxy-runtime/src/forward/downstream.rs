@@ -426,7 +426,7 @@ impl Downstream for ServiceDownstream {
         let rules = trailer_rules(self.method, status, route.plan);
         let content = whole.map(|_| text.slice(response.head_length()..));
         let response_of = (response, status);
-        let incoming = Incoming::begin(response_of, content, table, rules, connection, cx)?;
+        let incoming = Incoming::begin(response_of, content, table, rules, connection, Some(cx))?;
         let length = match response.framing() {
             Framing::Length(length) => Some(length),
             _ => None,

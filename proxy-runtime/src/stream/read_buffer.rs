@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::io::AsyncReadExt;
 
 use super::ByteStream;
-use super::recycled::{self, LARGE, MOST_COPIED, SMALL};
+use super::recycled::{self, HEAD, LARGE, MOST_COPIED, SMALL};
 
 /// The divisor of the capacity below which content is copied. A copy of little content is cheaper
 /// than giving the buffer away, and holds less memory.
@@ -116,6 +116,19 @@ impl ReadBuffer {
         }
     }
 
+    /// Makes the next read a small one.
+    #[cfg_attr(
+        not(any(test, all(feature = "http2", feature = "server"))),
+        expect(dead_code, reason = "for connections that several responses share")
+    )]
+    #[inline]
+    pub(crate) fn read_less(&mut self) {
+        if self.is_large {
+            self.is_large = false;
+            self.rest();
+        }
+    }
+
     /// Reads behind the unconsumed bytes. Returns the number of bytes; 0 at the end of the stream.
     ///
     /// Holds no memory while it waits with an empty buffer. Cancel safe.
@@ -127,6 +140,42 @@ impl ReadBuffer {
     ) -> Poll<io::Result<usize>> {
         ready!(io.poll_readable(cx))?;
         self.poll_fill(io, cx)
+    }
+
+    /// Like [`poll_read`](Self::poll_read). `is_little`: the client does not take what follows the head, so that
+    /// no more than a head should be read.
+    #[inline]
+    pub(crate) fn poll_read_head<T: ByteStream>(
+        &mut self,
+        io: &mut T,
+        cx: &mut Context<'_>,
+        is_little: impl FnOnce() -> bool,
+    ) -> Poll<io::Result<usize>> {
+        ready!(io.poll_readable(cx))?;
+        match is_little() {
+            true => self.poll_fill_little(io, cx),
+            false => self.poll_fill(io, cx),
+        }
+    }
+
+    #[cold]
+    fn poll_fill_little<T: ByteStream>(
+        &mut self,
+        io: &mut T,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        self.is_large = false;
+        self.rest();
+        match self.bytes.capacity() {
+            0 => self.bytes = recycled::take(HEAD),
+            // A longer head makes it grow.
+            _ => self.make_room_behind(),
+        }
+        let polled = io.poll_fill(cx, &mut self.bytes);
+        if polled.is_pending() {
+            self.rest();
+        }
+        polled
     }
 
     /// Reads from a stream that is probably readable. Not inlined, since most polls find no data.
@@ -148,7 +197,8 @@ impl ReadBuffer {
             self.rest();
         }
         let count = ready!(polled)?;
-        self.is_large = (count == room || count > SMALL) && !recycled::is_tight();
+        let has_filled = count == room && self.bytes.capacity() >= SMALL;
+        self.is_large = (has_filled || count > SMALL) && !recycled::is_tight();
         Poll::Ready(Ok(count))
     }
 
@@ -158,7 +208,7 @@ impl ReadBuffer {
             self.bytes = recycled::take(if self.is_large { LARGE } else { SMALL });
         } else if self.is_large
             || self.bytes.len() == self.bytes.capacity()
-            || self.bytes.capacity() > SMALL
+            || self.bytes.capacity() != SMALL
         {
             self.make_more_room();
         }
@@ -173,13 +223,20 @@ impl ReadBuffer {
             self.start = 0;
         } else if !self.is_large
             && unused == 0
-            && self.bytes.capacity() > SMALL
-            && recycled::is_tight()
+            && (self.bytes.capacity() < SMALL || recycled::is_tight())
         {
-            // Memory has become tight since the buffer grew.
+            // The client takes more than a head again, or memory has become tight since the buffer grew.
             recycled::release(std::mem::replace(&mut self.bytes, recycled::take(SMALL)));
             self.start = 0;
-        } else if self.bytes.len() == self.bytes.capacity() {
+        } else {
+            self.make_room_behind();
+        }
+    }
+
+    /// Makes room behind unconsumed bytes that fill the buffer.
+    fn make_room_behind(&mut self) {
+        let unused = self.bytes.len() - self.start;
+        if self.bytes.len() == self.bytes.capacity() {
             // Moves the content to the front before the buffer may grow.
             if self.start > 0 {
                 self.bytes.copy_within(self.start.., 0);
@@ -306,6 +363,29 @@ mod tests {
         assert_eq!(read(&mut buffer, &mut near).await, SMALL);
         buffer.consume(SMALL);
         assert_eq!(read(&mut buffer, &mut near).await, LARGE);
+    }
+
+    #[tokio::test]
+    async fn a_head_is_read_into_little_memory_and_grows_it_and_what_follows_is_read_as_ever() {
+        let (mut near, mut far) = duplex(1 << 20);
+        far.write_all(&[7; 200_000]).await.unwrap();
+        let mut buffer = ReadBuffer::default();
+        let head = async |buffer: &mut ReadBuffer, near: &mut _| {
+            poll_fn(|cx| buffer.poll_read_head(near, cx, || true)).await
+        };
+        assert_eq!(head(&mut buffer, &mut near).await.unwrap(), HEAD);
+        assert_eq!(buffer.bytes.capacity(), HEAD);
+        assert_eq!(head(&mut buffer, &mut near).await.unwrap(), HEAD);
+        assert_eq!(buffer.bytes.capacity(), 2 * HEAD, "a longer head");
+        buffer.consume(2 * HEAD);
+        assert_eq!(read(&mut buffer, &mut near).await, SMALL);
+        buffer.consume(SMALL);
+        assert!(read(&mut buffer, &mut near).await > SMALL);
+        assert_eq!(buffer.bytes.capacity(), LARGE);
+        buffer.consume(buffer.filled().len());
+        buffer.read_less();
+        far.write_all(&[7; 200_000]).await.unwrap();
+        assert_eq!(read(&mut buffer, &mut near).await, SMALL);
     }
 
     #[test]

@@ -180,6 +180,13 @@ pub(crate) trait Downstream: Headed {
     /// connection may be read to detect that.
     async fn unless_gone<F: Future>(&mut self, is_watched: bool, work: F) -> Option<F::Output>;
 
+    /// Returns true if the client takes nothing at present, so that little more than heads should be read for it.
+    /// Default: it is not known.
+    #[inline]
+    fn reads_little(&self) -> bool {
+        false
+    }
+
     /// Ready at `due`. Before that, the task is woken at `due`.
     fn poll_due(&mut self, cx: &mut Context<'_>, due: Instant) -> Poll<()>;
 

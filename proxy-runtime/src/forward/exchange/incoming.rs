@@ -31,7 +31,7 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     /// The body of a response with this status. `content`: all of it, if that was received with the head. `table` is
-    /// that of the head, or any other one.
+    /// that of the head, or any other one. Without `cx` the rest is not read yet.
     ///
     /// # Errors
     ///
@@ -42,13 +42,14 @@ impl Incoming {
         table: PooledTable,
         rules: TrailerRules,
         connection: &mut Http1Connection,
-        cx: &mut Context<'_>,
+        cx: Option<&mut Context<'_>>,
     ) -> Result<Self, ResponseFailure> {
         if let Some(content) = content {
             return Ok(Self::of(response, Http1Body::read(), content, rules));
         }
         let body = Http1Body::new(response, table, connection);
         let mut incoming = Self::of(response, body, Bytes::new(), rules);
+        let Some(cx) = cx else { return Ok(incoming) };
         match incoming.poll_read(connection, cx) {
             Poll::Ready(Err(_)) => Err(ResponseFailure::BrokenBody(status)),
             Poll::Ready(Ok(())) | Poll::Pending => Ok(incoming),

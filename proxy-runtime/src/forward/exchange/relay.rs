@@ -81,7 +81,7 @@ impl<D: Downstream> Relay<'_, D> {
                     }
                 }
             }
-            match ready!(input.poll_read(io, cx)) {
+            match ready!(input.poll_read_head(io, cx, || self.down.reads_little())) {
                 Ok(1..) => self.flow.progress.has_news = true,
                 // With TLS 1.3, a destination rejects the client certificate after the handshake, at the first read.
                 Err(error) if input.is_empty() && is_late_rejection(&error) => {

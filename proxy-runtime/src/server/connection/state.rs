@@ -222,6 +222,13 @@ impl ConnectionState {
             || self.write_blocked.load(Relaxed)
     }
 
+    /// Returns true if several responses are in progress.
+    #[cfg(feature = "http2")]
+    #[inline]
+    pub(crate) fn is_shared_by_responses(&self) -> bool {
+        self.in_flight.load(Relaxed) > 1
+    }
+
     /// Counts a stream of HTTP/2 until the returned value is dropped.
     #[cfg(feature = "http2")]
     pub(crate) fn enter_stream(self: &Arc<Self>) -> OpenStream {

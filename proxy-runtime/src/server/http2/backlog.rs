@@ -40,7 +40,7 @@ struct BacklogEntry(Vec<Waker>);
 
 impl Backlog {
     /// Waits until there is room for data. Returns the number of bytes that fit.
-    pub(super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<usize> {
+    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<usize> {
         let room = most().saturating_sub(self.held.load(Relaxed));
         if room > 0 {
             return Poll::Ready(room as usize);
@@ -54,8 +54,16 @@ impl Backlog {
         Poll::Pending
     }
 
+    /// Returns true if streams must wait. Until then, what they read from destinations would only be held in memory.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        let held = self.held.load(Relaxed);
+        // Mostly nothing is held, which needs no look at the memory of the thread.
+        held != 0 && held >= most()
+    }
+
     /// Number of bytes that were passed on and may not have reached the socket.
-    pub(super) fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u64 {
         self.held.load(Relaxed)
     }
 
@@ -92,8 +100,13 @@ impl Backlog {
         self.wake();
     }
 
+    /// Wakes the streams that wait. The first one goes last: it may be the one that took all of the room before, and
+    /// would take all of it once more.
     fn wake(&self) {
-        if let Some(waiting) = &mut *self.waiting.lock() {
+        if let Some(waiting) = &mut *self.waiting.lock()
+            && !waiting.0.is_empty()
+        {
+            waiting.0.rotate_left(1);
             for waker in waiting.0.drain(..) {
                 waker.wake();
             }
@@ -140,6 +153,36 @@ mod tests {
         backlog.is_flushed(MOST / 2 + 1, false);
         assert_eq!(backlog.poll_room(cx), Poll::Ready(MOST as usize));
         assert_eq!(woken.0.load(SeqCst), 1, "nobody waits");
+    }
+
+    #[test]
+    fn streams_that_wait_take_turns() {
+        #[derive(Default)]
+        struct Order(Mutex<Vec<u32>>);
+        struct Stream(u32, Arc<Order>);
+        impl Wake for Stream {
+            fn wake(self: Arc<Self>) {
+                self.1.0.lock().push(self.0);
+            }
+        }
+        let order = Arc::new(Order::default());
+        let backlog = Backlog::default();
+        let mut turn: Vec<_> = (0..3).collect();
+        let mut first = Vec::new();
+        for round in 1..=6 {
+            // The first one takes all of the room.
+            backlog.add(MOST as usize);
+            for number in turn {
+                let waker = Waker::from(Arc::new(Stream(number, Arc::clone(&order))));
+                let cx = &mut Context::from_waker(&waker);
+                assert!(backlog.is_full() && backlog.poll_room(cx).is_pending());
+            }
+            backlog.is_flushed(round * MOST, false);
+            assert!(!backlog.is_full());
+            turn = std::mem::take(&mut *order.0.lock());
+            first.push(turn[0]);
+        }
+        assert_eq!(first, [1, 2, 0, 1, 2, 0]);
     }
 
     #[test]

@@ -193,6 +193,16 @@ pub(crate) struct StreamSend<'a> {
 }
 
 impl StreamSend<'_> {
+    /// Ready when the connection can take more. Until then nothing should be read, so that the streams of a client that
+    /// does not read hold no data each.
+    pub(super) fn poll_taken(
+        &mut self,
+        stream: &mut SendStream<Bytes>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Unsent>> {
+        self.poll(stream, 0, cx).map_ok(drop)
+    }
+
     /// Sends data as the window allows, and calls `left` with the number of bytes still to send.
     pub(crate) async fn send(
         &mut self,
@@ -218,13 +228,19 @@ impl StreamSend<'_> {
         }
     }
 
+    /// Ready with the number of the `wanted` bytes that can be sent, or with 0 as soon as the connection can take more.
     fn poll(
         &mut self,
         stream: &mut SendStream<Bytes>,
         wanted: usize,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, Unsent>> {
-        match poll_room(stream, wanted, &self.connection.backlog, cx) {
+        let backlog = &self.connection.backlog;
+        let polled = match wanted {
+            0 => backlog.poll_room(cx).map(|_| Some(0)),
+            _ => poll_room(stream, wanted, backlog, cx),
+        };
+        match polled {
             Poll::Ready(Some(room)) => {
                 self.room.is_found(room);
                 self.held.set(0, self.connection);
@@ -235,6 +251,10 @@ impl StreamSend<'_> {
             }
             Poll::Ready(None) => Poll::Ready(Err(Unsent::Disconnected)),
             Poll::Pending => {
+                // A full socket hides what becomes of the stream.
+                if stream.poll_reset(cx).is_ready() {
+                    return Poll::Ready(Err(Unsent::Disconnected));
+                }
                 self.held.set(wanted as u64 + self.behind, self.connection);
                 if let Some(read_timeout) = &mut self.read_timeout {
                     let due = read_timeout.due();

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -243,7 +243,10 @@ where
             if has_body && stream.poll_reset(cx).is_ready() {
                 return Poll::Ready(NextPart::Disconnected);
             }
-            poll_next(&mut stream, body.as_mut(), cx)
+            match ready!(waiting.poll_taken(&mut stream, cx)) {
+                Ok(()) => poll_next(&mut stream, body.as_mut(), cx),
+                Err(unsent) => Poll::Ready(NextPart::Unsent(unsent)),
+            }
         });
         let frame = match next.await {
             NextPart::Frame(frame) => frame,
@@ -253,6 +256,7 @@ where
                 return Ending::Settled;
             }
             NextPart::Disconnected => return Ending::Reset,
+            NextPart::Unsent(unsent) => return give_up(body, &unsent),
         };
         let data = match frame.into_data() {
             Ok(data) => data,
@@ -270,12 +274,23 @@ where
         match waiting.send(&mut stream, data, is_end, note).await {
             Ok(()) if is_end => return Ending::Settled,
             Ok(()) => {}
-            Err(Unsent::TooSlow) => {
-                body.as_mut().give_up(Cause::ClientTooSlow);
-                return Ending::Settled;
-            }
-            Err(Unsent::Disconnected) => return Ending::Reset,
+            Err(unsent) => return give_up(body, &unsent),
         }
+    }
+}
+
+/// Ends a body that the client does not take.
+fn give_up<B>(body: Pin<&mut ResponseBody<B>>, unsent: &Unsent) -> Ending
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    match unsent {
+        Unsent::TooSlow => {
+            body.give_up(Cause::ClientTooSlow);
+            Ending::Settled
+        }
+        Unsent::Disconnected => Ending::Reset,
     }
 }
 
@@ -294,6 +309,8 @@ enum NextPart {
     Failed,
     /// The client accepts no more.
     Disconnected,
+    /// The client does not take what was sent.
+    Unsent(Unsent),
 }
 
 /// The next part of the body.

@@ -32,6 +32,8 @@ pub(crate) struct Begun {
     is_exempt: bool,
     /// True if all of it was handed to the connection.
     is_sent: bool,
+    /// True if more is not read before the client's socket has accepted what other streams have sent.
+    is_held_back: bool,
     /// Body bytes handed to the connection.
     pub(super) sent: u64,
 }
@@ -90,6 +92,7 @@ impl Begun {
             room: Room::default(),
             is_exempt,
             is_sent: false,
+            is_held_back: false,
             sent: 0,
         }
     }
@@ -105,9 +108,28 @@ impl Begun {
         self.is_sent
     }
 
-    /// Returns true if received bytes wait for the client's window.
-    pub(super) fn has_data(&self) -> bool {
-        !self.incoming.data.is_empty()
+    /// Returns true if the client is waited for: received bytes wait for its window, or its socket is full.
+    pub(super) fn waits_for_client(&self) -> bool {
+        self.is_held_back || !self.incoming.data.is_empty()
+    }
+
+    /// Ready when the connection can take more. Until then nothing is read, so that the streams of a client that does
+    /// not read hold no data each. True: it had to wait.
+    #[inline]
+    pub(super) fn poll_taken(
+        &mut self,
+        client: &ConnectionState,
+        cx: &mut Context<'_>,
+    ) -> Poll<bool> {
+        if client.backlog.is_full() {
+            self.is_held_back = true;
+            ready!(client.backlog.poll_room(cx));
+        }
+        let has_waited = std::mem::take(&mut self.is_held_back);
+        if has_waited {
+            self.room.is_found(0);
+        }
+        Poll::Ready(has_waited)
     }
 
     /// The number of received bytes that wait for the client's window.

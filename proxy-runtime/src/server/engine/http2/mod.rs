@@ -220,6 +220,11 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 
     #[inline]
+    fn reads_little(&self) -> bool {
+        self.client.record.connection.backlog.is_full()
+    }
+
+    #[inline]
     fn poll_due(&mut self, _: &mut Context<'_>, due: Instant) -> Poll<()> {
         self.client.deadline.poll_due(due)
     }
@@ -253,11 +258,12 @@ impl<'c> Downstream for Http2Downstream<'c> {
         download: &mut StreamDownload,
         connection: &Http1Connection,
     ) -> bool {
-        let unacknowledged = download.begun.as_ref().map_or(0, Begun::waiting);
+        let begun = download.begun.as_ref();
+        let unacknowledged = begun.map_or(0, Begun::waiting);
         // What waits behind a part counts only while the client does not take that part.
-        let behind = match unacknowledged {
-            0 => 0,
-            _ => connection.behind(),
+        let behind = match begun.is_some_and(Begun::waits_for_client) {
+            false => 0,
+            true => connection.behind() + connection.input.memory(),
         };
         let body = self.client.body.as_mut();
         // Data of the request that the destination has not taken.
@@ -368,7 +374,10 @@ impl<'c> Downstream for Http2Downstream<'c> {
         let is_exempt = is_grpc_response(&head, &text, &table, is_kept);
         let rules = trailer_rules(self.method, status, route.plan);
         let response = (response, status);
-        let incoming = Incoming::begin(response, content, table, rules, connection, cx)?;
+        // Data that the client cannot take stays at the destination.
+        let is_read = !connection.input.is_empty() || !self.reads_little();
+        let read = is_read.then_some(&mut *cx);
+        let incoming = Incoming::begin(response, content, table, rules, connection, read)?;
         let mut begun = Begun::new(incoming, is_exempt);
         // Without content the head ends the stream.
         let is_end = begun.incoming.has_all();
@@ -406,6 +415,18 @@ impl<'c> Downstream for Http2Downstream<'c> {
             if begun.is_sent() {
                 return Poll::Ready(Ok(()));
             }
+            match begun.poll_taken(client, cx) {
+                // The destination was not read meanwhile, so its activity timeout begins again.
+                Poll::Ready(has_waited) => *has_news |= has_waited,
+                Poll::Pending => {
+                    begun.waits_for(client);
+                    return Poll::Pending;
+                }
+            }
+            // Part of a large buffer would hold all of it until the socket has accepted that part.
+            if client.is_shared_by_responses() && client.backlog.held() > 0 {
+                connection.input.read_less();
+            }
             ready!(begun.incoming.poll_read(connection, cx))?;
             *has_news = true;
         }
@@ -413,7 +434,10 @@ impl<'c> Downstream for Http2Downstream<'c> {
 
     #[inline]
     fn backpressure(&self, download: &mut StreamDownload) -> Backpressure {
-        let begun = download.begun.as_mut().filter(|begun| begun.has_data());
+        let begun = download
+            .begun
+            .as_mut()
+            .filter(|begun| begun.waits_for_client());
         match begun.map(Begun::room_due) {
             None => Backpressure::Nothing,
             Some(None) => Backpressure::Idle,

@@ -5,6 +5,8 @@ mod activity;
 mod allocations;
 mod chunks;
 mod early;
+#[cfg(feature = "http2")]
+mod full_socket;
 mod interim;
 mod lane;
 mod memory;

@@ -40,9 +40,20 @@ pub(super) async fn connected_with(
     settings: &str,
     transport: impl Scripted + 'static,
 ) -> (ProxyService, Lease) {
+    let (service, mut leases) = connected_over(url, settings, vec![transport]).await;
+    (service, leases.remove(0))
+}
+
+/// The same with a connection over each of these.
+pub(super) async fn connected_over(
+    url: &str,
+    settings: &str,
+    transports: Vec<impl Scripted + 'static>,
+) -> (ProxyService, Vec<Lease>) {
+    let most = transports.len();
     let config = config(&format!(
         r#"{{"Routes":{{"r":{{"ClusterId":"c","Match":{{"Path":"/{{**rest}}"}}{settings}}}}},
-            "Clusters":{{"c":{{"HttpClient":{{"MaxConnectionsPerServer":1}},
+            "Clusters":{{"c":{{"HttpClient":{{"MaxConnectionsPerServer":{most}}},
                 "HttpRequest":{{"ActivityTimeout":"00:00:{ACTIVITY_TIMEOUT}"}},
                 "Destinations":{{"d":{{"Address":"{url}"}}}}}}}}}}"#
     ));
@@ -54,18 +65,22 @@ pub(super) async fn connected_with(
     let service = proxy.service();
     let generation = service.shared().load_full();
     let state = generation.cluster(ClusterIndex(0));
-    let wanted = ConnectionRequest {
-        destination: &state.destinations()[0],
-        upstream: generation.snapshot().clusters()[0].upstream(),
-        client: state.client(),
-        protocols: Protocols::Http1,
-        announced: None,
-        fresh: false,
-        careful: false,
-    };
-    let mut lease = service.pool().acquire(wanted, None).await.unwrap();
-    lease.raw().unwrap().io.replace(transport);
-    (service, lease)
+    let mut leases = Vec::new();
+    for transport in transports {
+        let wanted = ConnectionRequest {
+            destination: &state.destinations()[0],
+            upstream: generation.snapshot().clusters()[0].upstream(),
+            client: state.client(),
+            protocols: Protocols::Http1,
+            announced: None,
+            fresh: false,
+            careful: false,
+        };
+        let mut lease = service.pool().acquire(wanted, None).await.unwrap();
+        lease.raw().unwrap().io.replace(transport);
+        leases.push(lease);
+    }
+    (service, leases)
 }
 
 struct Breaks;
