@@ -438,7 +438,7 @@ async fn a_dead_authorization_service_is_named_to_operators() {
     }
 }
 
-/// Its address is that of the route that has the policy, and of a route whose destination is that route.
+/// The address is that of the route with the policy, and that of a route whose destination is the first one.
 #[tokio::test]
 async fn a_service_that_leads_back_to_its_policy_is_asked_once() {
     let origin = Origin::named("api");

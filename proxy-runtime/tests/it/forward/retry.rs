@@ -345,7 +345,7 @@ async fn an_http2_connection_that_says_goodbye_is_replaced() {
     front.settled().await;
 }
 
-/// The same over HTTP/2. The next POST finds the connection whose end has arrived, whether the proxy has read that or not.
+/// The next POST finds a connection whose end has arrived, whether the proxy has read that or not.
 #[tokio::test]
 async fn an_idle_http2_connection_that_ends_fails_no_post() {
     const REQUESTS: u64 = 200;
@@ -359,7 +359,7 @@ async fn an_idle_http2_connection_that_ends_fails_no_post() {
             let request = client.request("POST", "/").body(body::empty()).unwrap();
             let answer = guarded("an answer", client.send(request)).await.unwrap();
             assert_eq!(answer.status, 200, "{closes} {i}: {}", answer.text());
-            // Without GOAWAY nobody knows whether a request that overtook the end was processed.
+            // Without GOAWAY it is not known if a request that overtook the end was processed.
             if closes {
                 guarded("the end", closed.acquire()).await.unwrap().forget();
             }

@@ -74,7 +74,8 @@ pub fn goes_away() -> RawOrigin {
     })
 }
 
-/// Responds 200 to the first request of each connection, and sends GOAWAY right behind it. Further requests get nothing.
+/// Responds 200 to the first request of each connection, and sends GOAWAY right behind it. Further requests get no
+/// response.
 #[track_caller]
 pub fn goes_away_after_answer() -> RawOrigin {
     RawOrigin::script(|connection| async move {
@@ -88,8 +89,8 @@ pub fn goes_away_after_answer() -> RawOrigin {
     })
 }
 
-/// Responds 200 to the first request of each connection, and closes its side right after, without GOAWAY. Each close adds a
-/// permit to `closed`.
+/// Responds 200 to the first request of each connection, and closes its side right after, without GOAWAY. Each close
+/// adds a permit to `closed`.
 #[track_caller]
 pub fn closes_after_answer(closed: &Arc<Semaphore>) -> RawOrigin {
     let closed = Arc::clone(closed);
