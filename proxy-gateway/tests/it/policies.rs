@@ -19,10 +19,10 @@ pub(crate) fn example(text: &str) -> String {
 }
 
 /// The layer on top of the examples: free ports, and a destination that exists.
-fn overlay(listener: &str, destination: SocketAddr, more: &str) -> String {
+fn overlay((listener, port): (&str, u16), destination: SocketAddr, more: &str) -> String {
     format!(
         r#"{{
-            "Listeners": {{ "{listener}": {{ "Address": "127.0.0.1:0" }} }},
+            "Listeners": {{ "{listener}": {{ "Address": "127.0.0.1:{port}" }} }},
             "Admin": {{ "Address": "127.0.0.1:0" }},
             "ReverseProxy": {{ "Clusters": {{ "api": {{ "Destinations": {{ "1": {{ "Address": "http://{destination}/" }} }} }} }} }}
             {more}
@@ -40,6 +40,11 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     pub(crate) async fn start(example: &str, destination: SocketAddr) -> Self {
+        Self::start_at(example, destination, 0).await
+    }
+
+    /// Starts one that listens at this port.
+    async fn start_at(example: &str, destination: SocketAddr, port: u16) -> Self {
         let listener = if example.contains("\"tcp\"") {
             "tcp"
         } else {
@@ -47,7 +52,7 @@ impl Gateway {
         };
         let (file, top) = (
             ConfigFile::new(example),
-            ConfigFile::new(&overlay(listener, destination, "")),
+            ConfigFile::new(&overlay((listener, port), destination, "")),
         );
         let (below, above) = (file.argument(), top.argument());
         let process = start(&["run", "--config", &below, "--config", &above], READY).await;
@@ -431,4 +436,38 @@ async fn a_dead_authorization_service_is_named_to_operators() {
     for text in [&overview, &problems, &lines[0]] {
         assert!(!text.contains("hush"), "{text}");
     }
+}
+
+/// The address is that of the route with the policy, and that of a route whose destination is the first one.
+#[tokio::test]
+async fn a_service_that_leads_back_to_its_policy_is_asked_once() {
+    let origin = Origin::named("api");
+    let port = testkit::peers::free_port();
+    for (path, loops) in [("/a", 1), ("/around/a", 1)] {
+        let config = format!(
+            r#"{{ "Policies": {{ "Authorization": {{ "staff": {{ "ForwardAuth": {{ "Address": "http://127.0.0.1:{port}{path}" }} }} }} }},
+                "ReverseProxy": {{
+                    "Routes": {{
+                        "api": {{ "ClusterId": "api", "AuthorizationPolicy": "staff", "Match": {{ "Path": "/{{**rest}}" }} }},
+                        "around": {{ "ClusterId": "self", "Match": {{ "Path": "/around/{{**rest}}" }} }} }},
+                    "Clusters": {{ "api": {{}}, "self": {{ "Destinations": {{ "1": {{ "Address": "http://127.0.0.1:{port}/" }} }} }} }} }} }}"#
+        );
+        let gateway = Gateway::start_at(&config, origin.addr(), port).await;
+        let begin = std::time::Instant::now();
+        let (status, text) = gateway.send("GET /a", &[]).await;
+        assert_eq!(status, 503, "{path}: {text}");
+        assert!(begin.elapsed() < std::time::Duration::from_secs(4));
+        let (_, metrics) = send(gateway.admin, "GET /metrics", &[]).await;
+        for series in [
+            r#"cause="authorization_unavailable",side="proxy"} 1"#.to_owned(),
+            format!(r#"cause="loop_detected",side="proxy"}} {loops}"#),
+        ] {
+            assert!(metrics.contains(&series), "{path}: {series}: {metrics}");
+        }
+        let (_, problems) = send(gateway.admin, "GET /api/v1/problems", &[]).await;
+        for part in ["/Policies/Authorization/staff", "lead back"] {
+            assert!(problems.contains(part), "{path}: {part}: {problems}");
+        }
+    }
+    assert_eq!(origin.traffic().requests(), 0);
 }

@@ -4,8 +4,12 @@
 //! `-For`; the body of the request is not sent. With 2xx the request passes. 3xx and 4xx are answered
 //! to the client as they are.
 //! Everything else closes the route.
+//!
+//! A request to the service carries a random member of the policy in `CDN-Loop` (RFC 8586). A request that arrives with
+//! it gets 508: the address leads back to the policy, which would ask itself without end.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +20,7 @@ use http::header::{
     PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{Method, Request, Response, StatusCode, Uri};
+use proxy_runtime::Cause;
 
 use super::service::{Service, ServiceKind, unavailable, with_causes};
 use super::{Claims, Judged};
@@ -37,6 +42,7 @@ const OF_CONNECTION: [HeaderName; 9] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
+const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const FORWARDED_METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
@@ -56,6 +62,8 @@ pub(super) struct ForwardAuth {
     timeout: Duration,
     transport: Arc<dyn Transport>,
     service: Arc<Service>,
+    /// The policy's member of `CDN-Loop`. Not that of the proxy: the service may be behind another route of it.
+    member: HeaderValue,
 }
 
 /// A request to the service.
@@ -93,6 +101,7 @@ impl ForwardAuth {
             trusts_forwarded: config.trusts_forwarded,
             timeout: config.timeout.duration(),
             transport,
+            member: member(),
         })
     }
 
@@ -109,8 +118,16 @@ impl ForwardAuth {
     }
 
     /// Starts the call to the authorization service for a request.
-    pub(super) fn ask(&self, head: &impl Head, visit: &Visit<'_>) -> Asking {
+    ///
+    /// # Errors
+    ///
+    /// The request is such a call itself.
+    pub(super) fn ask(&self, head: &impl Head, visit: &Visit<'_>) -> Result<Asking, Judged> {
         let received = received(head);
+        if self.has_asked(&received) {
+            let answer = Answer::new(StatusCode::LOOP_DETECTED).because(Cause::LoopDetected);
+            return Err(Judged::Denied(answer.saying("Loop Detected.")));
+        }
         let mut headers = HeaderMap::new();
         // The service judges the headers that the destination gets.
         let is_named = |name: &HeaderName| head.is_for_connection(name.as_str());
@@ -162,18 +179,39 @@ impl ForwardAuth {
                 None => drop(headers.remove(name)),
             }
         }
+        // Whatever `RequestHeaders` and `Connection` name: without it, no proxy on the way can detect a loop.
+        headers.remove(CDN_LOOP);
+        for passed in received.get_all(CDN_LOOP) {
+            headers.append(CDN_LOOP, passed.clone());
+        }
+        headers.append(CDN_LOOP, self.member.clone());
         let mut request = Request::new(Bytes::new());
         *request.method_mut() = Method::GET;
         *request.uri_mut() = self.address.clone();
         *request.headers_mut() = headers;
-        Asking {
+        Ok(Asking {
             request,
             copied: Arc::clone(&self.copied),
             timeout: self.timeout,
             transport: Arc::clone(&self.transport),
             service: Arc::clone(&self.service),
-        }
+        })
     }
+
+    /// Returns true if the request comes from this policy, ignoring parameters of the member.
+    fn has_asked(&self, received: &HeaderMap) -> bool {
+        let lines = received.get_all(CDN_LOOP).iter();
+        lines
+            .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+            .filter_map(|member| member.split(|byte| *byte == b';').next())
+            .any(|id| id.trim_ascii() == self.member.as_bytes())
+    }
+}
+
+/// Returns a random member of `CDN-Loop`.
+fn member() -> HeaderValue {
+    let number = RandomState::new().hash_one(());
+    HeaderValue::try_from(format!("policy-{number:016x}")).expect("hexadecimal digits are text")
 }
 
 /// The headers of a request, without those that cannot be sent.
@@ -209,6 +247,9 @@ impl Asking {
             Ok(Ok(response)) if is_for_client(response.status()) => {
                 service.answered();
                 return Judged::Unauthenticated(answered(response));
+            }
+            Ok(Ok(response)) if response.status() == StatusCode::LOOP_DETECTED => {
+                "the status 508: the address may lead back to a route with this policy".to_owned()
             }
             Ok(Ok(response)) => format!("the status {}", response.status().as_u16()),
             Ok(Err(error)) => with_causes(&error),

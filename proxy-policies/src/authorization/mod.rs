@@ -142,7 +142,10 @@ impl Authorization {
             None => Err(Judged::Admitted(claims)),
             Some(Way::Basic(basic)) => basic.check(field).map(Judging::Password),
             Some(Way::Jwt(jwt)) => jwt.check(field).map(Judging::Keys),
-            Some(Way::Forward(forward)) => Ok(Judging::Service(Box::new(forward.ask(head, visit)))),
+            Some(Way::Forward(forward)) => {
+                let asking = forward.ask(head, visit)?;
+                Ok(Judging::Service(Box::new(asking)))
+            }
         }
     }
 

@@ -131,6 +131,7 @@ async fn a_service_is_asked_with_the_head_of_the_request() {
     let mut headers: Vec<_> = asked
         .headers()
         .iter()
+        .filter(|(name, _)| *name != "cdn-loop")
         .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
         .collect();
     headers.sort();
@@ -169,6 +170,54 @@ async fn forwarded_headers_are_believed_where_that_is_said() {
     assert_eq!(headers["x-forwarded-for"], "192.0.2.7");
     assert_eq!(headers["x-forwarded-method"], "GET");
     assert!(headers.contains_key("cookie") && !headers.contains_key("accept"));
+}
+
+/// Each of the policies may be asked by a request of the others, but none by one of its own.
+#[tokio::test(start_paused = true)]
+async fn a_request_of_the_policy_itself_is_a_loop() {
+    let script = Script::new([answer(204, &[])]);
+    let other = FORWARD.replace(r#""ask""#, r#""other""#);
+    let named = FORWARD.replace(r#""Timeout":"2s""#, r#""RequestHeaders":["Cookie"]"#);
+    let other = other.replace(r#""Authorization":{"#, ",");
+    let policies = format!("{}{other}", named.strip_suffix('}').unwrap());
+    let route = |id: &str, policy: &str| {
+        format!(
+            r#""{id}":{{"ClusterId":"c","Match":{{"Path":"/{id}"}},"AuthorizationPolicy":"{policy}"}}"#
+        )
+    };
+    let routes = format!("{},{}", route("first", "ask"), route("second", "other"));
+    let mut service = script.service(&policies, &routes);
+    let received = ["CDN-Loop: cdn.example; a=b", "Connection: cdn-loop, close"];
+    assert_eq!(
+        send(&mut service, "GET /first", &received).await.status(),
+        503
+    );
+    let members = |number: usize| -> Vec<String> {
+        let requests = script.requests.lock();
+        let values = requests[number].headers().get_all("cdn-loop");
+        let values = values.iter().map(|value| value.to_str().unwrap());
+        values.map(str::to_owned).collect()
+    };
+    let first = members(0);
+    assert_eq!((&*first[0], first.len()), ("cdn.example; a=b", 2));
+    assert!(first[1].starts_with("policy-"), "{first:?}");
+
+    let lines = first.iter().map(|value| format!("CDN-Loop: {value}"));
+    let lines: Vec<_> = lines.collect();
+    let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+    let one = format!("CDN-Loop: other , {};x=1", first[1]);
+    for lines in [&lines[..], &[&one]] {
+        let looped = send(&mut service, "GET /first", lines).await;
+        assert_eq!((looped.status().as_u16(), script.count()), (508, 1));
+    }
+    // A service that is behind a route with another policy.
+    let through = send(&mut service, "GET /second", &lines).await;
+    assert_eq!((through.status().as_u16(), script.count()), (503, 2));
+    assert_eq!(members(1)[..2], first);
+    assert_eq!(members(1).len(), 3);
+    let near = format!("CDN-Loop: {}0", first[1]);
+    send(&mut service, "GET /first", &[&near]).await;
+    assert_eq!(script.count(), 3);
 }
 
 #[tokio::test(start_paused = true)]

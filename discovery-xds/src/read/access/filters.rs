@@ -8,7 +8,8 @@ const CORS: &str = "browsers decide by it; other clients ignore it";
 const OBSERVED: &str = "it only observes";
 const CHOICE: &str = "it chooses among the endpoints of one cluster";
 
-/// One without a row closes the routes behind it, except one that proxies may ignore (`is_optional`).
+/// One without a row closes the routes behind it, except one that proxies may ignore (`is_optional`) and
+/// whose type tells which filter it is.
 pub(super) const FILTERS: &[Rule] = &[
     row(
         Place::ListenerFilter,

@@ -27,11 +27,31 @@ pub(super) use self::table::rules;
 const TYPES: &str = "type.googleapis.com/";
 const FILTER_CONFIG: &str = "type.googleapis.com/envoy.config.route.v3.FilterConfig";
 
+/// The types that do not tell which filter has them: the configuration of any may be in them.
+const WRAPPERS: [&str; 7] = [
+    "envoy.config.route.v3.FilterConfig",
+    "envoy.extensions.common.matching.v3.ExtensionWithMatcher",
+    "envoy.extensions.common.matching.v3.ExtensionWithMatcherPerRoute",
+    "google.protobuf.Empty",
+    "google.protobuf.Struct",
+    "udpa.type.v1.TypedStruct",
+    "xds.type.v3.TypedStruct",
+];
+
 /// The row of a place for a type of configuration.
 fn rule_for(place: Place, type_url: &str) -> Option<&'static Rule> {
     let name = type_url.strip_prefix(TYPES)?;
     let mut rows = rules().filter(|rule| rule.place == place);
     rows.find(|rule| rule.types.contains(&name))
+}
+
+/// Returns true if an optional filter with this configuration, which has no row, has no effect.
+///
+/// Only the type tells which filter it is. Without it, the filter may be one that restricts senders.
+fn is_skipped(config: &Any) -> bool {
+    let name = config.type_url.strip_prefix(TYPES).unwrap_or_default();
+    let restricts = |rule: &Rule| rule.treatment == Treatment::Closes && rule.types.contains(&name);
+    !name.is_empty() && !WRAPPERS.contains(&name) && !rules().any(restricts)
 }
 
 /// The row of a place for a field of a message.
@@ -74,7 +94,7 @@ pub(super) fn closes(place: Place, extension: Extension<'_>, reading: &mut Readi
             reading.ignore_if(true, &field);
             false
         }
-        None if extension.is_optional => {
+        None if extension.is_optional && extension.config.is_some_and(is_skipped) => {
             reading.ignore_if(true, &field);
             false
         }
@@ -84,6 +104,9 @@ pub(super) fn closes(place: Place, extension: Extension<'_>, reading: &mut Readi
                     "`{}` is not supported; the routes behind it answer 503",
                     rule.name
                 ),
+                None if type_url.is_empty() => {
+                    "it has no configuration here; the routes behind it answer 503".to_owned()
+                }
                 None => format!("`{type_url}` is not known; the routes behind it answer 503"),
             };
             reading.reject(&field, message);

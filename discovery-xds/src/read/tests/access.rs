@@ -3,7 +3,7 @@
 use prost::Message;
 use proxy_model::config::RouteConfig;
 use xds_types::pb::envoy::config::core::v3::{
-    CidrRange, TransportSocket, TypedExtensionConfig, transport_socket,
+    CidrRange, ExtensionConfigSource, TransportSocket, TypedExtensionConfig, transport_socket,
 };
 use xds_types::pb::envoy::config::listener::v3::{
     Filter, FilterChain, FilterChainMatch, Listener, ListenerFilter, filter, listener_filter,
@@ -223,6 +223,37 @@ fn optional_filters_may_be_unknown_and_disabled_ones_do_nothing() {
             "{name} {is_optional} {is_disabled}"
         );
     }
+    // Only its configuration tells which filter it is: one of elsewhere, none, and one in another may be RBAC's.
+    let rbac = http_filter("envoy.extensions.filters.http.rbac.v3.RBAC");
+    for config_type in [
+        Some(http_filter::ConfigType::ConfigDiscovery(
+            ExtensionConfigSource::default(),
+        )),
+        None,
+        Some(http_filter::ConfigType::TypedConfig(Any::default())),
+        Some(http_filter::ConfigType::TypedConfig(any(
+            "xds.type.v3.TypedStruct",
+        ))),
+        Some(http_filter::ConfigType::TypedConfig(any(
+            "envoy.extensions.common.matching.v3.ExtensionWithMatcher",
+        ))),
+        Some(http_filter::ConfigType::TypedConfig(Any {
+            type_url: "example/envoy.extensions.filters.http.rbac.v3.RBAC".to_owned(),
+            value: Vec::new(),
+        })),
+    ] {
+        let filter = HttpFilter {
+            is_optional: true,
+            config_type,
+            ..rbac.clone()
+        };
+        assert!(closed(filter.clone()), "{filter:?}");
+        let disabled = HttpFilter {
+            disabled: true,
+            ..filter
+        };
+        assert!(!closed(disabled.clone()), "{disabled:?}");
+    }
     // Those of upgrades stand before requests, too.
     let mut upgrades = manager("main", Vec::new());
     upgrades.upgrade_configs.push(UpgradeConfig {
@@ -323,9 +354,9 @@ fn clusters(routes: &RouteConfiguration) -> (Vec<String>, bool) {
 fn what_is_said_to_filters_closes_the_routes_that_it_is_said_of() {
     let rbac = "envoy.extensions.filters.http.rbac.v3.RBACPerRoute";
     let cors = "envoy.extensions.filters.http.cors.v3.CorsPolicy";
-    let wrapped = |name: &str, is_optional, disabled| {
+    let filter_config = |config, is_optional, disabled| {
         let inner = FilterConfig {
-            config: Some(any(name)),
+            config,
             is_optional,
             disabled,
         };
@@ -333,6 +364,9 @@ fn what_is_said_to_filters_closes_the_routes_that_it_is_said_of() {
         config.value = inner.encode_to_vec();
         config
     };
+    let wrapped =
+        |name: &str, is_optional, disabled| filter_config(Some(any(name)), is_optional, disabled);
+    let enabled = |config, is_optional| filter_config(config, is_optional, false);
     for (config, closes) in [
         (any(rbac), true),
         (any("example.Unknown"), true),
@@ -341,6 +375,19 @@ fn what_is_said_to_filters_closes_the_routes_that_it_is_said_of() {
         (wrapped(rbac, true, false), true),
         (wrapped(rbac, false, true), false),
         (wrapped("example.Unknown", true, false), false),
+        // Each of them enables a filter that the listener has disabled, whatever filter that is.
+        (enabled(None, true), true),
+        (enabled(None, false), true),
+        (enabled(Some(Any::default()), true), true),
+        (enabled(Some(any("google.protobuf.Empty")), true), true),
+        (
+            wrapped("envoy.extensions.filters.http.rbac.v3.RBAC", true, false),
+            true,
+        ),
+        (
+            wrapped("envoy.config.route.v3.FilterConfig", true, false),
+            true,
+        ),
         (wrapped(cors, false, false), false),
     ] {
         let said = || [("f".to_owned(), config.clone())].into();

@@ -4,6 +4,9 @@
 mod tests;
 
 use std::io;
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
 
 use super::PARTIAL;
 use crate::raw::frame::{self, Frame};
@@ -68,6 +71,41 @@ pub fn goes_away() -> RawOrigin {
         session.send(&[Frame::goaway(0, frame::NO_ERROR)]).await?;
         session.connection.half_close().await?;
         session.connection.never_answer().await
+    })
+}
+
+/// Responds 200 to the first request of each connection, and sends GOAWAY right behind it. Further requests get no
+/// response.
+#[track_caller]
+pub fn goes_away_after_answer() -> RawOrigin {
+    RawOrigin::script(|connection| async move {
+        let mut session = Session::start(connection).await?;
+        let stream = session.next_request().await?;
+        let answer = Frame::headers(stream, &[(":status", "200")], true);
+        session.send(&[answer]).await?;
+        let goaway = Frame::goaway(stream, frame::NO_ERROR);
+        session.send(&[goaway]).await?;
+        session.connection.never_answer().await
+    })
+}
+
+/// Responds 200 to the first request of each connection, and closes its side right after, without GOAWAY. Each close
+/// adds a permit to `closed`.
+#[track_caller]
+pub fn closes_after_answer(closed: &Arc<Semaphore>) -> RawOrigin {
+    let closed = Arc::clone(closed);
+    RawOrigin::script(move |connection| {
+        let closed = Arc::clone(&closed);
+        async move {
+            let mut session = Session::start(connection).await?;
+            let stream = session.next_request().await?;
+            let answer = Frame::headers(stream, &[(":status", "200")], true);
+            session.send(&[answer]).await?;
+            session.connection.half_close().await?;
+            closed.add_permits(1);
+            // A close with unread bytes would be a reset, which may take the response along.
+            session.connection.never_answer().await
+        }
     })
 }
 

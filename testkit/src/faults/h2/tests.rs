@@ -1,4 +1,7 @@
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::Semaphore;
 
 use crate::client::{ClientError, Connection};
 use crate::faults::{self, h2};
@@ -52,6 +55,17 @@ async fn http2_connections_that_allow_no_streams() {
 
 #[tokio::test]
 async fn http2_connections_that_go_away_or_stay_silent() {
+    let closed = Arc::new(Semaphore::new(0));
+    for origin in [
+        h2::goes_away_after_answer(),
+        h2::closes_after_answer(&closed),
+    ] {
+        let mut client = Connection::http2(origin.addr()).await.unwrap();
+        assert_eq!(client.get("/").await.unwrap().status, 200);
+        client.closed().await;
+    }
+    assert_eq!(closed.available_permits(), 1);
+
     let origin = h2::goes_away();
     let mut client = Connection::http2(origin.addr()).await.unwrap();
     let error = client.get("/").await.unwrap_err();

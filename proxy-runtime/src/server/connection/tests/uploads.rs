@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use futures_util::FutureExt as _;
 use http_body::Frame;
 use tokio::sync::mpsc;
 
@@ -77,6 +78,42 @@ async fn a_large_body_that_nobody_reads_ends_the_connection_with_the_response() 
         drop(client);
         task.await.unwrap();
         assert_elapsed(begin, Duration::ZERO);
+    })
+    .await;
+}
+
+/// Behind the end of the connection the rest is read on for a while, so that no reset overtakes the response.
+#[tokio::test(start_paused = true)]
+async fn a_body_without_an_end_is_given_up_after_256_kib() {
+    const KEPT: usize = 256 * 1024;
+    const BEHIND: usize = 8 * 1024 * 1024;
+    /// More than the pipe and the server's buffer hold.
+    const BUFFERED: usize = 128 * 1024;
+    local(async {
+        let (mut client, task) = Bench::new(Limits::default()).connect(Handler::path());
+        client
+            .send("POST /1 HTTP/1.1\r\nhost: t\r\ntransfer-encoding: chunked\r\n\r\n")
+            .await;
+        assert!(client.read_response().await.ends_with("/1"));
+        let (mut responses, mut body) = tokio::io::split(client.stream);
+        let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000));
+        let (mut sent, mut sent_at_end) = (0, None);
+        while body.write_all(chunk.as_bytes()).await.is_ok() {
+            sent += chunk.len();
+            assert!(sent < KEPT + BEHIND + BUFFERED, "it is read without an end");
+            if sent_at_end.is_none()
+                && let Some(read) = responses.read(&mut [0]).now_or_never()
+            {
+                assert_eq!(read.unwrap(), 0);
+                sent_at_end = Some(sent);
+            }
+        }
+        let sent_at_end = sent_at_end.unwrap();
+        assert!(
+            (KEPT..KEPT + BUFFERED).contains(&sent_at_end),
+            "{sent_at_end}"
+        );
+        task.await.unwrap();
     })
     .await;
 }
