@@ -197,6 +197,8 @@ async fn wrong_labels_and_unusable_addresses_and_moves_do_not_hide_each_other() 
         reasons.contains("no replica has a usable endpoint"),
         "{reasons}"
     );
+    let serves = listed[0].serves();
+    assert!(serves.ends_with(" ago, no destination"), "{serves}");
 
     // The label is corrected first.
     edit(&cluster, &LABELS, &[(3, bad), (5, bad)]);
