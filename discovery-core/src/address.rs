@@ -10,8 +10,9 @@ pub fn is_of_one_host(address: IpAddr) -> bool {
     !address.is_unspecified() && !address.is_multicast() && !is_broadcast
 }
 
-/// Returns true if no owner of a domain can make requests of a web page to `host` reach this machine (DNS rebinding):
-/// for IP addresses, also in brackets, for `localhost` and for names below it. `host` has no port.
+/// Returns true if no other party can make a web page's requests to `host` reach this machine (DNS rebinding): for IP
+/// addresses, also in brackets, for `localhost` and for names below it. The owner of any other name can. `host` has no
+/// port.
 pub fn is_safe_from_rebinding(host: &str) -> bool {
     let bare = host
         .strip_prefix('[')
