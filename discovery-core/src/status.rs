@@ -154,11 +154,14 @@ pub struct QuarantinedService {
     #[serde(rename = "last_good")]
     pub last_known_good: Option<Timestamp>,
     /// The time at which the destinations that serve were last confirmed. They follow the source while the
-    /// rules stay, unless the source cannot provide them. `None` if nothing serves, or if no instance of the service
-    /// can be a destination.
+    /// rules stay, unless the source cannot provide them. `None` if nothing serves, or if the service has no
+    /// destination.
     pub destinations: Option<Timestamp>,
     /// The reasons. Pointers begin at the service.
     pub problems: Problems,
+    /// True if the service is described correctly, and lacks only destinations that can be used.
+    #[serde(skip)]
+    pub(crate) is_unusable: bool,
 }
 
 impl QuarantinedService {
@@ -237,6 +240,7 @@ mod tests {
             last_known_good: Some(Timestamp::ago(Duration::from_secs(12 * 60))),
             destinations: Some(Timestamp::ago(Duration::from_secs(2))),
             problems: Problems::new(),
+            is_unusable: false,
         };
         assert_eq!(
             service.serves(),

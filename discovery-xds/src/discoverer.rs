@@ -157,9 +157,10 @@ impl Discoverer for XdsDiscoverer {
                 );
                 Err(DiscoverError::transient(message).with_problems(rejected))
             }
-            (_, _, error) => Err(DiscoverError::transient(format!(
+            (_, _, Some(lost)) if lost.is_rejected => Err(DiscoverError::rejected(lost.message)),
+            (_, _, lost) => Err(DiscoverError::transient(format!(
                 "the control plane is lost: {}",
-                error.unwrap_or_else(|| "it is not connected".to_owned())
+                lost.map_or_else(|| "it is not connected".to_owned(), |lost| lost.message)
             ))),
         }
     }

@@ -22,7 +22,7 @@ use xds_types::pb::google::protobuf::{Struct, Value};
 use super::connect::Dial;
 use super::protocol::{Answer, Request, Stream};
 use super::store::Store;
-use super::view::View;
+use super::view::{Lost, View};
 use super::{Mode, XdsOptions};
 use xds_types::ACCEPTS_IN_PART;
 use xds_types::{ResourceType, Version};
@@ -125,7 +125,7 @@ impl Session {
         loop {
             let begun = Instant::now();
             let error = self.one_stream(attempt).await;
-            tracing::warn!(target: "xds::client", error = %error, "the control plane is lost; its last resources continue to serve");
+            tracing::warn!(target: "xds::client", error = error.message, "the control plane is lost; its last resources continue to serve");
             self.view.send_modify(|view| {
                 view.is_live = false;
                 view.error = Some(error);
@@ -142,23 +142,25 @@ impl Session {
     }
 
     /// Runs one stream from its beginning to its end. Returns the reason for the end.
-    async fn one_stream(&mut self, attempt: usize) -> String {
+    async fn one_stream(&mut self, attempt: usize) -> Lost {
         let (channel, server) = match self.dial.connect(attempt).await {
             Ok(connected) => connected,
-            Err((server, error)) => return format!("{server}: {error}"),
+            Err((server, error)) => return format!("{server}: {error}").into(),
         };
         let error = match self.converse(channel).await {
-            Ok(()) => "the stream has ended".to_owned(),
-            Err(error) => shortened(&error, LONGEST_ERROR),
+            Ok(()) => "the stream has ended".to_owned().into(),
+            Err(error) => error,
         };
-        format!("{server}: {error}")
+        Lost {
+            message: format!("{server}: {}", shortened(&error.message, LONGEST_ERROR)),
+            ..error
+        }
     }
 
-    async fn converse(&mut self, channel: Channel) -> Result<(), String> {
+    async fn converse(&mut self, channel: Channel) -> Result<(), Lost> {
         let mut client = AggregatedDiscoveryServiceClient::new(channel)
             .max_decoding_message_size(self.options.max_message);
         let mut stream = Stream::new(self.options.mode, node(&self.options));
-        let status = |status: tonic::Status| format!("{}: {}", status.code(), status.message());
         self.store.begin(Instant::now());
         let first = stream.begin(&self.store);
         match self.options.mode {
@@ -167,11 +169,7 @@ impl Session {
                 let queue = Outgoing::Full(queue);
                 send_all(&queue, first).await?;
                 let opening = client.stream_aggregated_resources(requests(receiver));
-                let opening = async {
-                    Ok(Incoming::Full(Box::new(
-                        opening.await.map_err(status)?.into_inner(),
-                    )))
-                };
+                let opening = async { Ok(Incoming::Full(Box::new(opening.await?.into_inner()))) };
                 self.follow(opening, &queue, &mut stream).await
             }
             Mode::Delta => {
@@ -179,11 +177,7 @@ impl Session {
                 let queue = Outgoing::Delta(queue);
                 send_all(&queue, first).await?;
                 let opening = client.delta_aggregated_resources(requests(receiver));
-                let opening = async {
-                    Ok(Incoming::Delta(Box::new(
-                        opening.await.map_err(status)?.into_inner(),
-                    )))
-                };
+                let opening = async { Ok(Incoming::Delta(Box::new(opening.await?.into_inner()))) };
                 self.follow(opening, &queue, &mut stream).await
             }
         }
@@ -193,10 +187,10 @@ impl Session {
     /// there may be none if nothing has changed since the last stream.
     async fn follow(
         &mut self,
-        opening: impl Future<Output = Result<Incoming, String>>,
+        opening: impl Future<Output = Result<Incoming, tonic::Status>>,
         queue: &Outgoing,
         stream: &mut Stream,
-    ) -> Result<(), String> {
+    ) -> Result<(), Lost> {
         tokio::pin!(opening);
         let knows_all = self.options.mode == Mode::Delta && self.store.knows_all(&self.options);
         let mut incoming = None;
@@ -210,9 +204,7 @@ impl Session {
                     None => Ok(Next::Opened(opening.as_mut().await?)),
                     Some(incoming) => {
                         let answer: Result<_, tonic::Status> = Incoming::next(incoming).await;
-                        let answer = answer
-                            .map_err(|status| format!("{}: {}", status.code(), status.message()))?;
-                        Ok::<_, String>(Next::Answer(answer))
+                        Ok::<_, tonic::Status>(Next::Answer(answer?))
                     }
                 }
             };
@@ -232,7 +224,7 @@ impl Session {
                 },
                 () = sleep_until(silent_until), if knows_all && !is_live => is_live = true,
                 () = sleep_until(answer_by), if !is_live => {
-                    return Err(format!("no answer within {:?}", self.options.answer_timeout));
+                    return Err(format!("no answer within {:?}", self.options.answer_timeout).into());
                 }
             }
             if is_live

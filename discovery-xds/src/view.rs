@@ -15,5 +15,35 @@ pub(super) struct View {
     /// True if there is a stream.
     pub(super) is_live: bool,
     /// The reason why there is no stream.
-    pub(super) error: Option<String>,
+    pub(super) error: Option<Lost>,
+}
+
+/// The reason why there is no stream.
+#[derive(Debug, Clone)]
+pub(super) struct Lost {
+    pub(super) message: String,
+    /// True if the control plane rejects the client: its credentials, or what they allow.
+    pub(super) is_rejected: bool,
+}
+
+impl From<String> for Lost {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            is_rejected: false,
+        }
+    }
+}
+
+impl From<tonic::Status> for Lost {
+    fn from(status: tonic::Status) -> Self {
+        let code = status.code();
+        Self {
+            message: format!("{code}: {}", status.message()),
+            is_rejected: matches!(
+                code,
+                tonic::Code::Unauthenticated | tonic::Code::PermissionDenied
+            ),
+        }
+    }
 }

@@ -225,7 +225,7 @@ impl ConsulDiscoverer {
                 "Consul at {} has not been read yet: {failure}",
                 self.client.address()
             );
-            return Err(DiscoverError::transient(message));
+            return Err(failed(&state, message));
         }
         if let Some(reason) = self.is_not_believed(&state) {
             return Err(DiscoverError::transient(reason));
@@ -284,6 +284,16 @@ fn failure_of(state: &WatchState) -> Option<&str> {
     of_own.or(state.failure.as_deref())
 }
 
+/// The error of a source whose own datacenter cannot be read.
+fn failed(state: &WatchState, message: String) -> DiscoverError {
+    let own = state.datacenters.first();
+    let of_own = own.filter(|own| own.failure.is_some());
+    match of_own.map_or(state.is_rejected, |own| own.is_rejected) {
+        true => DiscoverError::rejected(message),
+        false => DiscoverError::transient(message),
+    }
+}
+
 /// Returns the reason why no datacenter can be read at present: it cannot be reached, or hides services
 /// that it has shown before. While one datacenter responds, the failures of others are warnings.
 fn no_answer(state: &WatchState) -> Option<String> {
@@ -310,7 +320,7 @@ impl Discoverer for ConsulDiscoverer {
         if let Some(failure) = no_answer(&state) {
             let message = format!("Consul at {}: {failure}", self.client.address());
             let problems = convert::problems_of(&state, &sources.defaults.borrow());
-            return Err(DiscoverError::transient(message).with_problems(problems));
+            return Err(failed(&state, message).with_problems(problems));
         }
         let defaults = Arc::clone(&sources.defaults.borrow());
         let options = Arc::clone(&self.options);

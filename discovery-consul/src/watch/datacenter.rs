@@ -21,7 +21,8 @@ use super::state::{DatacenterState, ServiceState, Services};
 use super::tables::{CheckTable, ServiceTable};
 use super::unread::{Completion, UnreadServices};
 use crate::client::{
-    Answer, Check, ConsulClient, ConsulError, Followed, Follower, Query, ServiceTags,
+    Answer, Check, ConsulClient, ConsulError, ConsulErrorKind, Followed, Follower, Query,
+    ServiceTags,
 };
 
 /// The target of log lines.
@@ -39,6 +40,14 @@ pub(super) struct Watching {
     pub(super) changed: Arc<Notify>,
 }
 
+/// The reason why a query fails.
+#[derive(Debug, Clone, PartialEq)]
+struct Failure {
+    reason: Arc<str>,
+    /// True if the agent rejects the token.
+    is_rejected: bool,
+}
+
 /// The watch of one datacenter, between two events.
 struct Watch {
     watching: Watching,
@@ -50,7 +59,7 @@ struct Watch {
     /// The services as the servers describe them.
     said: Services,
     /// The reason why each of the two queries fails.
-    failures: [Option<Arc<str>>; 2],
+    failures: [Option<Failure>; 2],
     unread: UnreadServices,
     was_listed: bool,
     /// The services of the first list that no read has attempted yet. The set only shrinks: in a datacenter
@@ -328,7 +337,10 @@ impl Watch {
             tracing::warn!(target: TARGET, datacenter, error, "the datacenter does not respond; its \
                 last known state is kept");
         }
-        self.failures[source as usize] = Some(error.explained().into());
+        self.failures[source as usize] = Some(Failure {
+            reason: error.explained().into(),
+            is_rejected: error.kind() == ConsulErrorKind::Denied,
+        });
     }
 
     /// Returns the next service to read. During an outage reads would fail too, and services read before
@@ -472,11 +484,13 @@ impl Watch {
                 "many instances disappeared at once, and are kept until that is confirmed",
             );
         }
+        let failure = self.failures.iter().flatten().next();
         let state = DatacenterState {
             datacenter: Arc::clone(&self.watching.datacenter),
             services: verdict.services,
             is_complete: self.completion.is_complete(),
-            failure: self.failures.iter().flatten().next().cloned(),
+            failure: failure.map(|failure| Arc::clone(&failure.reason)),
+            is_rejected: failure.is_some_and(|failure| failure.is_rejected),
             unread: self.unread.reasons(),
             unknown,
             held: verdict.held,

@@ -30,6 +30,8 @@ pub struct WatchState {
     pub are_listed: bool,
     /// The reason why the list of datacenters cannot be read. Those that were known stay.
     pub failure: Option<Arc<str>>,
+    /// True if the reason is that the agent rejects the token.
+    pub(crate) is_rejected: bool,
 }
 
 /// Watches the services of datacenters: two blocking queries for each, and reads of what they touch.
@@ -210,6 +212,11 @@ impl AllWatching {
             failures = failures.saturating_add(1);
             let wait = self.options.follow.wait_after(&error, failures);
             let is_rejected = error.retry() == Retry::Slowly;
+            let last = match &of_catalog {
+                Some(Err(of_catalog)) => of_catalog,
+                _ => &error,
+            };
+            self.state.is_rejected = last.kind() == ConsulErrorKind::Denied;
             self.state.failure = Some(match of_catalog {
                 Some(Ok(_)) => hidden(&error),
                 Some(Err(error)) => without_own(&error),
@@ -261,11 +268,13 @@ impl AllWatching {
         let listed = match listed {
             Ok(answer) => answer.value,
             Err(error) => {
+                self.state.is_rejected = error.kind() == ConsulErrorKind::Denied;
                 self.state.failure = Some(error.explained().into());
                 return;
             }
         };
         self.state.failure = None;
+        self.state.is_rejected = false;
         self.state.are_listed = true;
         // The order is by distance, which changes by itself: they are taken by name.
         for name in &listed {

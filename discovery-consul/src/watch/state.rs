@@ -32,6 +32,8 @@ pub struct DatacenterState {
     /// The reason why it cannot be read at the moment, with a hint for the operator. The services are the
     /// last known ones.
     pub failure: Option<Arc<str>>,
+    /// True if the reason is that the agent rejects the token.
+    pub(crate) is_rejected: bool,
     /// Services whose last read failed, with the reasons.
     pub unread: BTreeMap<Arc<str>, Arc<str>>,
     /// Services that are listed but have never been read, so that their instances are unknown. They are
@@ -55,6 +57,7 @@ impl DatacenterState {
             services: Services::new(),
             is_complete: false,
             failure: None,
+            is_rejected: false,
             unread: BTreeMap::new(),
             unknown: BTreeSet::new(),
             held: 0,

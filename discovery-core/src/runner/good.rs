@@ -58,6 +58,14 @@ impl Good {
         all.max_by_key(Timestamp::age).unwrap_or(self.read_at)
     }
 
+    /// Returns the time at which the source last confirmed the destinations. `None` if there are clusters, and no
+    /// destination serves in any.
+    pub(super) fn serving_destinations_at(&self) -> Option<Timestamp> {
+        let mut clusters = self.fragment.clusters.values();
+        let has_any = clusters.len() == 0 || clusters.any(|of| !of.destinations.is_empty());
+        has_any.then(|| self.destinations_at())
+    }
+
     /// Returns the time at which the destinations with this id prefix were last read.
     fn seen_at(&self, beginning: &str) -> Timestamp {
         self.unread.get(beginning).copied().unwrap_or(self.read_at)

@@ -263,13 +263,17 @@ impl Publisher {
         let known: HashSet<&str> = names(&before.status.quarantined);
         let fresh = quarantined.iter().filter(|q| !known.contains(&*q.service));
         for service in fresh.clone().take(MOST_LOGGED) {
+            let what = match service.is_unusable {
+                true => "requests to the service lack a destination that can be used",
+                false => "the service cannot be served as it is described",
+            };
             tracing::warn!(
                 target: "discovery::runner",
                 provider,
                 service = &*service.service,
                 serves = service.serves(),
                 problems = %service.problems,
-                "the service cannot be served as it is described",
+                "{what}",
             );
         }
         let unlogged = fresh.count().saturating_sub(MOST_LOGGED);
@@ -278,7 +282,7 @@ impl Publisher {
                 target: "discovery::runner",
                 provider,
                 services = unlogged,
-                "more services cannot be served as they are described",
+                "more services are quarantined, for reasons of either kind",
             );
         }
         let still: HashSet<&str> = names(quarantined);

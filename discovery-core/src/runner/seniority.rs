@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use proxy_model::RouteId;
-use proxy_model::config::{ProxyConfig, RouteConfig};
+use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch};
+use proxy_model::matching::HostPattern;
 
 use super::settling::Parts;
 
@@ -79,5 +80,26 @@ impl Seniority {
 }
 
 fn takes_the_same(a: &RouteConfig, b: &RouteConfig) -> bool {
-    a.order.unwrap_or_default() == b.order.unwrap_or_default() && a.r#match == b.r#match
+    if a.order.unwrap_or_default() != b.order.unwrap_or_default() {
+        return false;
+    }
+    let (a, b) = (&a.r#match, &b.r#match);
+    match (&a.hosts, &b.hosts) {
+        (Some(of_a), Some(of_b)) if of_a != of_b => {
+            // A host in punycode is the same as that in Unicode.
+            let respelled = RouteMatch {
+                hosts: Some(of_b.clone()),
+                ..a.clone()
+            };
+            is_each_the_same(of_a, of_b) && respelled == *b
+        }
+        _ => a == b,
+    }
+}
+
+fn is_each_the_same(a: &[String], b: &[String]) -> bool {
+    let ascii = |host: &str| HostPattern::parse(host).ok().map(|host| host.to_ascii());
+    let is_same =
+        |(a, b): (&String, &String)| a == b || ascii(a).is_some_and(|of_a| Some(of_a) == ascii(b));
+    a.len() == b.len() && a.iter().zip(b).all(is_same)
 }

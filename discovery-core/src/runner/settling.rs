@@ -180,14 +180,13 @@ impl Settling {
             known.unusable_since = None;
             return;
         };
-        let mut clusters = good.fragment.clusters.values();
-        let has_any = clusters.any(|cluster| !cluster.destinations.is_empty());
         self.quarantined.push(QuarantinedService {
             service: Arc::clone(name),
             since: *known.unusable_since.get_or_insert_with(Timestamp::now),
             last_known_good: Some(good.at),
-            destinations: has_any.then(|| good.destinations_at()),
+            destinations: good.serving_destinations_at(),
             problems: service.unusable.clone(),
+            is_unusable: true,
         });
     }
 
@@ -225,7 +224,7 @@ impl Settling {
             .filter(|good| !good.fragment.routes.is_empty() || !good.fragment.clusters.is_empty());
         let (good, destinations) = (
             serves.map(|good| good.at),
-            serves.map(Good::destinations_at),
+            serves.and_then(Good::serving_destinations_at),
         );
         self.list_quarantined(name, known, problems, good, destinations);
     }
@@ -243,7 +242,7 @@ impl Settling {
             None => None,
         };
         let good = good.or_else(|| self.serve_last_known_good(name, known, &mut problems));
-        let destinations = known.good.as_ref().map(Good::destinations_at);
+        let destinations = (known.good.as_ref()).and_then(Good::serving_destinations_at);
         let destinations = destinations.filter(|_| good.is_some());
         known.accepted = None;
         self.list_quarantined(name, known, problems, good, destinations);
@@ -270,6 +269,7 @@ impl Settling {
             last_known_good: good,
             destinations,
             problems: problems.clone(),
+            is_unusable: false,
         });
         let outcome = ServiceOutcome::Quarantined {
             last_known_good_age: good.map(|at| at.age()),

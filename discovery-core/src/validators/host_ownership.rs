@@ -211,6 +211,24 @@ mod tests {
         assert!(nothing.owned_by("http://a", "s", "s").is_err());
     }
 
+    /// A host and its owner may each be written in Unicode or in punycode.
+    #[tokio::test]
+    async fn a_host_has_one_owner_in_every_spelling() {
+        let unicode = ["b\u{fc}cher.example", "*.b\u{fc}cher.example"];
+        let punycode = ["xn--bcher-kva.example", "*.XN--BCHER-KVA.example"];
+        for owned in [unicode, punycode] {
+            let mut validator = HostOwnership::default();
+            for host in owned {
+                validator = validator.owned_by(host, "fabric", "books").unwrap();
+            }
+            for hosts in [unicode, punycode] {
+                let of = |service| rejected(&validator, service, &hosts);
+                assert_eq!(of(("fabric", "books")).await, 0, "{owned:?} {hosts:?}");
+                assert_eq!(of(("fabric", "other")).await, 2, "{owned:?} {hosts:?}");
+            }
+        }
+    }
+
     #[tokio::test]
     async fn the_merged_configuration_has_no_owner() {
         let validator = HostOwnership::default().owned_by("*", "s", "s").unwrap();

@@ -11,7 +11,7 @@ use super::{HealthReport, PROPERTY, Subject, Subjects, time_to_live};
 use crate::calls::HealthEntity;
 use crate::hash::fnv1a;
 use crate::id::id_of;
-use crate::labels::ReplicaOutcome;
+use crate::labels::{NO_USABLE_ENDPOINT, ReplicaOutcome};
 use crate::model::{HealthInformation, HealthState, ServiceKind};
 use crate::options::ServiceFabricOptions;
 use crate::topology::PARTITION_NOT_READ;
@@ -97,8 +97,14 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
                 });
             }
             let rejected = subject.and_then(all_rejected);
+            let mut problems = service.problems.iter();
+            let is_dark = problems.any(|problem| problem.code == NO_USABLE_ENDPOINT);
             let (state, mut text) = match rejected {
                 Some(reasons) => (HealthState::Warning, reasons),
+                None if is_dark => {
+                    let text = "A part of the service has no destination; the rest is served.";
+                    (HealthState::Warning, text.to_owned())
+                }
                 None => {
                     let names: Vec<_> = clusters.iter().map(|id| format!("`{id}`")).collect();
                     let names = names.join(", ");

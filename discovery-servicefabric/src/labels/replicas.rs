@@ -41,6 +41,9 @@ pub(super) struct Candidate<'a> {
     /// The endpoint that is probed, if it differs from the one that is used. An error keeps the replica
     /// from being a destination.
     pub(super) health: Result<Option<String>, EndpointError>,
+    /// True if it is normal that the replica lacks a listener: reliable services listen on the primary alone unless
+    /// they say otherwise, and no label asks for secondaries.
+    pub(super) need_not_listen: bool,
 }
 
 impl Pool {
@@ -102,7 +105,21 @@ pub(super) fn candidates<'a>(
             if pools.iter().all(|pool| pool.tier(role).is_none()) {
                 continue;
             }
+            let is_secondary = matches!(
+                replica.replica_role,
+                ReplicaRole::ActiveSecondary | ReplicaRole::IdleSecondary
+            );
+            let need_not_listen = kind == ServiceKind::Stateful
+                && is_secondary
+                && matches!(settings.roles, Roles::Alike(ReplicaSelection::All));
             let endpoints = Endpoints::parse(&replica.address);
+            let is_silent = matches!(
+                &endpoints,
+                Err(EndpointError::NotOpen | EndpointError::Empty)
+            );
+            if is_silent && need_not_listen {
+                continue;
+            }
             let health = health(&endpoints, settings);
             candidates.push(Candidate {
                 partition,
@@ -111,6 +128,7 @@ pub(super) fn candidates<'a>(
                 kind,
                 endpoints,
                 health,
+                need_not_listen,
             });
         }
     }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use discovery_core::{ConfigProvider, DiscoverErrorKind};
 use tokio::time::Instant;
+use tonic::Status;
 
 use super::script::{delta, pair};
 use super::written::resources;
@@ -26,6 +28,46 @@ async fn a_control_plane_that_never_answers_is_left() {
     assert!(message.contains("no answer within 3s"), "{message}");
     assert!(begun.elapsed() < Duration::from_secs(5));
     let _next = script.delta().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_control_plane_that_rejects_the_client_is_told_as_that_until_it_accepts() {
+    let (discoverer, mut script) = pair(options());
+    let provider = discoverer.runner().start();
+    let mut states = states(&provider);
+    let begun = Instant::now();
+    for (status, code, is_rejected) in [
+        (Status::unavailable("later"), "unavailable", false),
+        (Status::permission_denied("not you"), "permission", true),
+        (Status::unauthenticated("who?"), "authentication", true),
+        (Status::internal("oh"), "rror", false),
+    ] {
+        script.delta().await.end(status.clone()).await;
+        // The state stays `failing`, of which nobody is notified.
+        let error = loop {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let error = provider.state().status.last_error.clone();
+            match error.filter(|error| error.message.contains(status.message())) {
+                Some(error) => break error,
+                None => assert!(begun.elapsed() < Duration::from_secs(300)),
+            }
+        };
+        let kind = match is_rejected {
+            true => DiscoverErrorKind::Rejected,
+            false => DiscoverErrorKind::Transient,
+        };
+        assert_eq!(error.kind, kind, "{}", error.message);
+        assert!(error.message.contains(code), "{}", error.message);
+    }
+    // The end of the rejection is noticed at the next stream.
+    let begun = Instant::now();
+    let stream = script.delta().await;
+    let one = resources(ONE);
+    for (kind, nonce) in [(Cds, "1"), (Rds, "2"), (Eds, "3")] {
+        stream.answer(delta(kind, nonce, "1", &one)).await;
+    }
+    serving(&mut states, ONE).await;
+    assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
 #[tokio::test(start_paused = true)]

@@ -53,6 +53,11 @@ impl<Q, A> Conversation<Q, A> {
     pub(super) async fn answer(&self, answer: A) {
         self.answers.send(Ok(answer)).await.unwrap();
     }
+
+    /// Ends the stream with an error.
+    pub(super) async fn end(self, status: Status) {
+        self.answers.send(Err(status)).await.unwrap();
+    }
 }
 
 /// The server's side.

@@ -90,7 +90,10 @@ pub(super) fn of(admin: &AdminState) -> Providers {
                     reason: service
                         .problems
                         .errors()
-                        .map(|problem| format!("{}: {}", problem.pointer, problem.message))
+                        .map(|problem| match &*problem.pointer {
+                            "" => problem.message.clone(),
+                            place => format!("{place}: {}", problem.message),
+                        })
                         .collect::<Vec<_>>()
                         .join("; "),
                     last_known_good_age: service

@@ -71,7 +71,7 @@ pub(super) struct SourceTrouble {
     pub(super) unkept: Vec<String>,
     /// Services that a source has and that do not serve.
     pub(super) left_out: Vec<String>,
-    /// Services of which no instance can be a destination.
+    /// Services with rules and without a destination.
     pub(super) unusable: Vec<String>,
 }
 

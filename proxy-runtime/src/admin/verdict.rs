@@ -89,8 +89,8 @@ fn said(trouble: &Trouble) -> Vec<String> {
         ),
         (
             &sources.unusable,
-            "service has instances and no address that can be used",
-            "services have instances and no address that can be used",
+            "service has no destination that can be used",
+            "services have no destination that can be used",
         ),
         (
             &sources.unkept,
@@ -332,7 +332,7 @@ mod tests {
              1 source has not answered yet, nothing of it serves: b; \
              1 source has not answered since the start, what was kept on disk serves: c; \
              1 service is left out because of its description: orders of e; \
-             1 service has instances and no address that can be used: web of e; \
+             1 service has no destination that can be used: web of e; \
              1 source cannot be kept on disk: f (read-only)."
         );
     }

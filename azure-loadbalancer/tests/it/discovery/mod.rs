@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use azure_loadbalancer::arm::{ArmClient, Precondition, TowerTransport};
 use azure_loadbalancer::discovery::LoadBalancerDiscoverer;
-use azure_loadbalancer::emulator::{Emulator, EmulatorOptions};
+use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, Fault, FaultAction};
 use azure_loadbalancer::resources::ArmId;
 use discovery_core::{DiscoverErrorKind, DiscoveredService, Discoverer, ServiceContent};
 use serde_json::{Value, json};
@@ -129,6 +129,32 @@ async fn each_rule_is_a_service_with_the_members_of_its_pool() {
         Some("api.example")
     );
     assert_eq!((labels("web").len(), labels("api").len()), (1, 2));
+}
+
+/// Rejected credentials are told as that, with the status.
+#[tokio::test]
+async fn a_rejected_identity_is_no_missing_answer() {
+    for (status, kind) in [
+        (401, DiscoverErrorKind::Rejected),
+        (403, DiscoverErrorKind::Rejected),
+        (400, DiscoverErrorKind::Permanent),
+    ] {
+        let emulator = Emulator::new(EmulatorOptions::default());
+        let answer = FaultAction::Answer {
+            status,
+            code: "No".to_owned(),
+            retry_after: None,
+        };
+        // A rejected token is replaced once.
+        emulator.with(|machine| machine.inject(Fault::new(answer).times(9)));
+        let client = ArmClient::builder(TowerTransport::new(emulator));
+        let client = client.build().expect("a client");
+        let found = LoadBalancerDiscoverer::new(client, id("loadBalancers", "lb"));
+        let error = found.discover().await.expect_err("it is rejected");
+        assert_eq!(error.kind(), kind, "{status}");
+        let chain = error.chain();
+        assert!(chain.contains(&status.to_string()), "{chain}");
+    }
 }
 
 #[tokio::test]

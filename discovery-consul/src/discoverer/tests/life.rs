@@ -52,6 +52,9 @@ async fn a_new_token_in_the_file_is_used_within_two_seconds() {
     for (number, quiet) in [7_u64, 61, 300, 3601].into_iter().enumerate() {
         consul.fail("", Fault::Status(403, "ACL not found"));
         when(&provider, "failing", is(SourceState::Failing)).await;
+        let error = provider.state().status.last_error.clone().unwrap();
+        assert_eq!(error.kind, DiscoverErrorKind::Rejected);
+        assert!(error.message.contains("403"), "{}", error.message);
         // Wherever the waits between two retries stand.
         tokio::time::sleep(Duration::from_millis(quiet * 1001)).await;
         assert_eq!(provider.state().status.state, SourceState::Failing);

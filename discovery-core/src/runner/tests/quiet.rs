@@ -86,6 +86,27 @@ async fn a_warning_is_logged_when_a_state_begins_and_not_every_cycle() {
     assert_eq!(*warnings.0.lock(), expected);
 }
 
+/// Nothing is wrong with the description of a service whose addresses cannot be used.
+#[tokio::test(start_paused = true)]
+async fn a_service_without_a_usable_address_is_not_logged_as_a_wrong_description() {
+    let warnings = Warnings::default();
+    let _guard = tracing::subscriber::set_default(warnings.clone());
+    settle_callsites();
+    let source = ScriptedDiscoverer::new("script");
+    let problem = proxy_model::Problem::warning("", "no_usable", "no replica is usable");
+    for _ in 0..2 {
+        source.answer([service("a", "http://a").with_unusable(problem.clone().into())]);
+    }
+    source.answer([service("a", "http://a"), broken("b")]);
+    let provider = Runner::new(source.clone()).options(options()).start();
+    after_cycles(&source, &provider, 3).await;
+    let expected = [
+        "requests to the service lack a destination that can be used",
+        "the service cannot be served as it is described",
+    ];
+    assert_eq!(*warnings.0.lock(), expected);
+}
+
 /// A rejection is reported as one, also after other failures: an operator has to correct a credential.
 #[tokio::test(start_paused = true)]
 async fn a_rejection_is_no_missing_answer() {

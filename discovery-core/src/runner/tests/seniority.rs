@@ -50,6 +50,28 @@ async fn what_serves_keeps_its_requests_from_newcomers() {
             "b c a",
         ),
         (
+            "also when the one that serves writes its host in another way",
+            vec![
+                vec![at("b", &["b\u{fc}cher.example"])],
+                vec![
+                    at("a", &["xn--bcher-kva.example"]),
+                    at("b", &["XN--bcher-kva.example"]),
+                ],
+            ],
+            "b a",
+        ),
+        (
+            "but not when one host of several is another",
+            vec![
+                vec![at("b", &["b\u{fc}cher.example", "b.example"])],
+                vec![
+                    at("a", &["xn--bcher-kva.example", "c.example"]),
+                    at("b", &["xn--bcher-kva.example", "c.example"]),
+                ],
+            ],
+            "a b",
+        ),
+        (
             "also while the one that serves is in quarantine",
             vec![vec![at("b", shop)], vec![at("a", shop), broken()]],
             "b a",

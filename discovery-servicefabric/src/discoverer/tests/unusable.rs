@@ -116,6 +116,42 @@ async fn a_service_without_a_usable_address_is_listed_and_serves_at_no_earlier_o
     }
 }
 
+/// The primary alone has an address that cannot be used: writes get 503, and reads are served.
+#[tokio::test(start_paused = true)]
+async fn writes_without_a_destination_are_listed_and_reported_while_reads_serve() {
+    let labels = [
+        ("YARP.Enable", "true"),
+        ("YARP.Routes.r1.Path", "/{**catch-all}"),
+        ("YARP.Backend.ServiceFabric.RoleRouting", "Methods"),
+    ];
+    let cluster = FakeCluster::new();
+    cluster.edit(|contents| {
+        contents
+            .application_type("T", "1", [])
+            .service_type("T", "1", "S", labels)
+            .application("fabric:/A", "T", "1", [])
+            .stateful(
+                "fabric:/A/Web",
+                "S",
+                [("p", vec![(1, "https://+:1"), (2, "https://b:2")])],
+            );
+    });
+    let running = Running::start(&discoverer(&cluster));
+    let report = running.report(1).await;
+    assert!(matches!(
+        report.services[0].outcome,
+        ServiceOutcome::Accepted { .. }
+    ));
+    let listed = quarantined(&running);
+    assert_eq!(listed.len(), 1);
+    assert_eq!(
+        listed[0].serves(),
+        "rules of 0 s ago, destinations of 0 s ago"
+    );
+    let reasons = listed[0].problems.to_string();
+    assert!(reasons.contains("writes have no destination"), "{reasons}");
+}
+
 /// No instance at all is no mistake, and neither is one that is not ready.
 #[tokio::test(start_paused = true)]
 async fn a_service_without_instances_is_not_listed() {
@@ -161,6 +197,8 @@ async fn wrong_labels_and_unusable_addresses_and_moves_do_not_hide_each_other() 
         reasons.contains("no replica has a usable endpoint"),
         "{reasons}"
     );
+    let serves = listed[0].serves();
+    assert!(serves.ends_with(" ago, no destination"), "{serves}");
 
     // The label is corrected first.
     edit(&cluster, &LABELS, &[(3, bad), (5, bad)]);

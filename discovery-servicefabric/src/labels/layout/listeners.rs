@@ -191,65 +191,116 @@ fn result(layout: &Layout<'_>, candidate: &Candidate<'_>) -> Result<Vec<String>,
     }
 }
 
-/// Warns of partitions with replicas, none of which can be reached at a selected listener.
-pub(super) fn warn_of_darkness(root: &LabelNode<'_>, layout: &Layout<'_>) {
-    let groups = layout.groups();
-    for listener in layout
-        .listeners
-        .iter()
-        .filter(|l| l.is_default || l.asked_by.is_some())
-    {
-        let dark: Vec<(Group<'_, '_>, EndpointError)> = groups
-            .iter()
-            .filter_map(|&group| Some((group, darkness(layout, listener, group)?)))
-            .collect();
-        let Some((first, error)) = dark.first() else {
-            continue;
-        };
-        let what = match &listener.name {
-            Some(name) => format!("a usable endpoint called `{}`", shortened(name)),
-            None => "a usable endpoint".to_owned(),
-        };
-        let message = match first.id {
-            Some(id) => {
-                let (dark, all, id) = (dark.len(), groups.len(), shortened(id));
-                format!("in {dark} of {all} partitions no replica has {what}; in {id}, {error}")
-            }
-            None => format!("no replica has {what}: of the first one, {error}"),
-        };
-        let pointer = match &listener.asked_by {
-            Some(path) => root.locate(path.iter().map(String::as_str)),
-            None => String::new(),
-        };
-        let mut problem = Problem::warning(pointer, NO_USABLE_ENDPOINT, message);
-        problem.suggestion = error.suggestion();
-        root.report(problem);
+/// Clusters without a destination although replicas are ready, by the positions of their listener and their group.
+#[derive(Debug, Default)]
+pub(super) struct Dark {
+    /// All clusters of the group.
+    all: HashSet<(usize, usize)>,
+    /// The cluster of writes alone.
+    writes: HashSet<(usize, usize)>,
+}
+
+impl Dark {
+    /// Returns true if the warning about clusters without a destination is about this replica, too.
+    fn is_about(&self, place: (usize, usize), candidate: &Candidate<'_>) -> bool {
+        let is_writer = || Pool::Writes.tier(candidate.role).is_some();
+        self.all.contains(&place) || self.writes.contains(&place) && is_writer()
     }
 }
 
-/// Warns of replicas that are no destinations while others of their partition are.
+/// Warns of clusters without a destination at a selected listener although replicas are ready, and returns them.
+pub(super) fn warn_of_darkness(root: &LabelNode<'_>, layout: &Layout<'_>) -> Dark {
+    let groups = layout.groups();
+    let mut found = Dark::default();
+    for (at, listener) in layout.listeners.iter().enumerate() {
+        if !listener.is_default && listener.asked_by.is_none() {
+            continue;
+        }
+        let (mut all, mut writes) = (Vec::new(), Vec::new());
+        for (position, &group) in groups.iter().enumerate() {
+            if let Some(error) = darkness(layout, listener, group, None) {
+                found.all.insert((at, position));
+                all.push((group, error));
+                continue;
+            }
+            // Reads need no check of their own: the primary is among their replicas.
+            let pool = layout.pools.iter().find(|pool| **pool == Pool::Writes);
+            if let Some(error) = pool.and_then(|_| darkness(layout, listener, group, pool)) {
+                found.writes.insert((at, position));
+                writes.push((group, error));
+            }
+        }
+        report_darkness(root, listener, groups.len(), &all, "no replica has");
+        report_darkness(
+            root,
+            listener,
+            groups.len(),
+            &writes,
+            "writes have no destination, since the primary has not",
+        );
+    }
+    found
+}
+
+/// Reports the groups that are dark at a listener for the same reason.
+fn report_darkness(
+    root: &LabelNode<'_>,
+    listener: &Listener,
+    groups: usize,
+    dark: &[(Group<'_, '_>, EndpointError)],
+    who: &str,
+) {
+    let Some((first, error)) = dark.first() else {
+        return;
+    };
+    let what = match &listener.name {
+        Some(name) => format!("a usable endpoint called `{}`", shortened(name)),
+        None => "a usable endpoint".to_owned(),
+    };
+    let message = match first.id {
+        Some(id) => {
+            let (dark, id) = (dark.len(), shortened(id));
+            format!("in {dark} of {groups} partitions {who} {what}; in {id}, {error}")
+        }
+        None => format!("{who} {what}: of the first one, {error}"),
+    };
+    let pointer = match &listener.asked_by {
+        Some(path) => root.locate(path.iter().map(String::as_str)),
+        None => String::new(),
+    };
+    let mut problem = Problem::warning(pointer, NO_USABLE_ENDPOINT, message);
+    problem.suggestion = error.suggestion();
+    root.report(problem);
+}
+
+/// Warns of replicas that are left out of a cluster while others serve there.
 pub(super) fn warn_of_left_out(
     root: &LabelNode<'_>,
     layout: &Layout<'_>,
     outcomes: &[ReplicaOutcome],
+    dark: &Dark,
 ) {
     let (mut rest, mut left_out, mut named) = (outcomes, 0_usize, Vec::new());
-    for group in layout.groups() {
+    let mut is_partial = false;
+    for (position, group) in layout.groups().into_iter().enumerate() {
         // Outcomes are in the order of the candidates.
         let (of_group, others) = rest.split_at(group.candidates.len());
         rest = others;
-        if of_group.iter().all(|outcome| outcome.result.is_err()) {
-            // The other warning is about them.
-            continue;
-        }
-        for outcome in of_group {
-            let Err(reason) = &outcome.result else {
+        for (outcome, candidate) in of_group.iter().zip(group.candidates) {
+            let Some(error) = left_out_of(layout, position, candidate, dark) else {
                 continue;
             };
             left_out += 1;
+            is_partial |= outcome.result.is_ok();
             if named.len() < MOST_NAMED {
                 let id = destination_id(&outcome.partition_id, outcome.replica_id);
-                named.push(format!("{}: {reason}", shortened(id.as_str())));
+                let id = shortened(id.as_str());
+                named.push(match &outcome.result {
+                    Err(reason) => format!("{id}: {reason}"),
+                    Ok(listeners) => {
+                        format!("{id}: {error}; it is used at {}", some_of(listeners))
+                    }
+                });
             }
         }
     }
@@ -261,19 +312,58 @@ pub(super) fn warn_of_left_out(
     }
     let all = outcomes.len();
     let named = named.join("; ");
-    let message = format!("{left_out} of {all} replicas cannot be used: {named}");
+    let what = match is_partial {
+        true => "cannot be used at every listener",
+        false => "cannot be used",
+    };
+    let message = format!("{left_out} of {all} replicas {what}: {named}");
     root.report(Problem::warning("", "replica_not_usable", message));
 }
 
-/// Returns the reason why no replica of a group can be reached at a listener. `None` if one can, or if
-/// there is none.
+/// Returns the reason why a replica is left out of a cluster that has other destinations. `None` if it is in all of
+/// them, except those of listeners that it need not have.
+fn left_out_of(
+    layout: &Layout<'_>,
+    group: usize,
+    candidate: &Candidate<'_>,
+    dark: &Dark,
+) -> Option<EndpointError> {
+    let schemes = layout.labelled.settings.schemes;
+    let mut listeners = layout.listeners.iter().enumerate();
+    listeners.find_map(|(at, listener)| {
+        let is_asked = listener.is_default || listener.asked_by.is_some();
+        let may_lack = !is_asked || candidate.need_not_listen;
+        if may_lack && listener.is_missing_at(candidate) || dark.is_about((at, group), candidate) {
+            return None;
+        }
+        match &candidate.health {
+            Err(error) => Some(error.clone()),
+            Ok(_) => listener.at(candidate, schemes).err(),
+        }
+    })
+}
+
+/// Some names of listeners.
+fn some_of(listeners: &[String]) -> String {
+    let some = listeners.iter().take(MOST_NAMED);
+    let mut some: Vec<_> = some.map(|name| format!("`{}`", shortened(name))).collect();
+    if listeners.len() > MOST_NAMED {
+        some.push("…".to_owned());
+    }
+    some.join(", ")
+}
+
+/// Returns the reason why no replica of a group, or of one pool of it, can be reached at a listener. `None` if one
+/// can, or if there is none.
 fn darkness(
     layout: &Layout<'_>,
     listener: &Listener,
     group: Group<'_, '_>,
+    pool: Option<&Pool>,
 ) -> Option<EndpointError> {
     let mut first = None;
-    for candidate in group.candidates {
+    let is_in = |role| pool.is_none_or(|pool| pool.tier(role).is_some());
+    for candidate in group.candidates.iter().filter(|c| is_in(c.role)) {
         if first.is_some() && listener.is_missing_at(candidate) {
             continue;
         }
@@ -312,6 +402,7 @@ mod tests {
                 kind: ServiceKind::Stateless,
                 endpoints: Endpoints::parse(&address),
                 health: Ok(None),
+                need_not_listen: false,
             }
         };
         let candidates: Vec<_> = (0..500).map(candidate).collect();

@@ -118,8 +118,8 @@ pub(super) fn lay_out(
     if !is_good {
         return (ProxyConfig::default(), outcomes);
     }
-    listeners::warn_of_darkness(root, &layout);
-    listeners::warn_of_left_out(root, &layout, &outcomes);
+    let dark = listeners::warn_of_darkness(root, &layout);
+    listeners::warn_of_left_out(root, &layout, &outcomes, &dark);
     precedence::warn(root, labelled);
     let config = layout.build().unwrap_or_else(|problem| {
         root.report(problem);

@@ -1,4 +1,5 @@
 mod cases;
+mod darkness;
 mod endpoints;
 mod hostile;
 mod listeners;

@@ -7,6 +7,7 @@ mod tests;
 
 use std::cmp::Reverse;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
@@ -37,12 +38,26 @@ const MAX_TEXT: usize = 4 * MAX_NAME;
 /// A request that names no port has the port 443 with TLS and 80 without.
 ///
 /// Names beyond ASCII are written in Unicode (`bücher.example`) or in ASCII form (`xn--bcher-kva.example`, punycode).
-/// Both are the same pattern.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// Both are the same pattern, and equal.
+#[derive(Clone, Debug)]
 pub struct HostPattern {
     text: Box<str>,
     name: Name,
     port: Option<u16>,
+}
+
+impl PartialEq for HostPattern {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, self.port) == (&other.name, other.port)
+    }
+}
+
+impl Eq for HostPattern {}
+
+impl Hash for HostPattern {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.name, self.port).hash(state);
+    }
 }
 
 /// Lower case, in ASCII form.

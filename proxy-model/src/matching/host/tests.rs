@@ -295,3 +295,24 @@ fn errors_are_short_whatever_the_pattern() {
         assert!(error.suggestion().is_none_or(|text| text.len() < 1_100));
     }
 }
+
+#[test]
+fn patterns_for_the_same_hosts_are_equal_however_they_are_written() {
+    let parse = |text: &str| HostPattern::parse(text).unwrap();
+    let patterns: std::collections::HashSet<_> = [
+        "b\u{fc}cher.example",
+        "xn--bcher-kva.example",
+        "B\u{dc}CHER.example",
+    ]
+    .into_iter()
+    .map(parse)
+    .collect();
+    assert_eq!(patterns.len(), 1);
+    for other in [
+        "*.b\u{fc}cher.example",
+        "b\u{fc}cher.example:80",
+        "bucher.example",
+    ] {
+        assert!(!patterns.contains(&parse(other)), "{other}");
+    }
+}

@@ -300,12 +300,29 @@ async fn a_service_without_a_usable_address_is_down_before_a_request_tells() {
     let running = running(Ok(with(&[]))).await;
     let service = running.provider()["quarantined"][0].clone();
     assert_eq!(service["serves"], "rules of 2 s ago, no destination");
-    assert_eq!(service["reason"], ": no replica is usable");
+    assert_eq!(service["reason"], "no replica is usable");
     assert_eq!(service["destinations_age"], Value::Null);
     assert_eq!(running.concern("service")["state"], "down");
     assert_eq!(
         running.sentence(),
-        "1 service has instances and no address that can be used: web of script."
+        "1 service has no destination that can be used: web of script."
+    );
+    // A wrong label hides neither: nothing serves requests, whoever is to blame.
+    let mut wrong = with(&[]);
+    let service = web("abc", &[]).services.remove(0);
+    let problem = proxy_model::Problem::warning("", "no_usable", "no replica is usable");
+    wrong.services = vec![service.with_unusable(problem.into())];
+    running.source.next(Ok(wrong));
+    running.polled().await;
+    let service = running.provider()["quarantined"][0].clone();
+    let serves = service["serves"].as_str().unwrap();
+    assert!(serves.ends_with(" ago, no destination"), "{serves}");
+    assert_eq!(service["destinations_age"], Value::Null);
+    assert_eq!(running.concern("service")["state"], "down");
+    let sentence = running.sentence();
+    assert!(
+        sentence.starts_with("1 service has no destination that can be used: web of script; "),
+        "{sentence}"
     );
     // Another cluster of the service may have destinations.
     running.source.next(Ok(with(&["http://127.0.0.1:1"])));
