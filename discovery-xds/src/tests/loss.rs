@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use discovery_core::{ConfigProvider, DiscoverErrorKind};
+use discovery_core::DiscoverErrorKind;
 use tokio::time::Instant;
 use tonic::Status;
 
