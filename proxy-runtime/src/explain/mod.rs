@@ -14,6 +14,7 @@ mod policies;
 #[cfg(feature = "server")]
 mod request;
 mod rules;
+#[cfg(feature = "server")]
 mod secrets;
 
 use std::collections::BTreeMap;

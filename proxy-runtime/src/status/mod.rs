@@ -13,6 +13,7 @@ mod overview;
 mod route;
 mod sampling;
 pub(crate) mod secret;
+#[cfg(feature = "server")]
 pub(crate) mod shown_url;
 
 #[cfg(feature = "admin")]
