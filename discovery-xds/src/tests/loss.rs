@@ -40,10 +40,10 @@ async fn a_control_plane_that_rejects_the_client_is_told_as_that_until_it_accept
         (Status::unavailable("later"), "unavailable", false),
         (Status::permission_denied("not you"), "permission", true),
         (Status::unauthenticated("who?"), "authentication", true),
-        (Status::internal("oh"), "rror", false),
+        (Status::internal("oh"), "oh", false),
     ] {
         script.delta().await.end(status.clone()).await;
-        // The state stays `failing`, of which nobody is notified.
+        // The state stays `failing`, which notifies no receiver.
         let error = loop {
             tokio::time::sleep(Duration::from_millis(100)).await;
             let error = provider.state().status.last_error.clone();

@@ -86,7 +86,7 @@ async fn a_warning_is_logged_when_a_state_begins_and_not_every_cycle() {
     assert_eq!(*warnings.0.lock(), expected);
 }
 
-/// Nothing is wrong with the description of a service whose addresses cannot be used.
+/// The description of a service whose addresses cannot be used is right.
 #[tokio::test(start_paused = true)]
 async fn a_service_without_a_usable_address_is_not_logged_as_a_wrong_description() {
     let warnings = Warnings::default();

@@ -136,7 +136,7 @@ fn a_replica_that_is_left_out_of_the_cluster_of_one_listener_is_named() {
     assert_eq!(sizes(&parsed), [2, 1]);
     let message = told(&parsed)[0].1;
     assert!(message.contains("it has no listener `admin`"), "{message}");
-    // One warning is enough if nobody has it.
+    // One warning is enough if no replica has it.
     let replicas = vec![replica(1, r#"{"Endpoints":{"web":"https://h"}}"#)];
     let parsed = parse(&service(
         ServiceKind::Stateless,
@@ -147,7 +147,7 @@ fn a_replica_that_is_left_out_of_the_cluster_of_one_listener_is_named() {
     assert_eq!(told(&parsed)[0].0, "no_usable_endpoint");
 }
 
-/// With a cluster for each listener that any replica has, each may lack some, but what it has is used or named.
+/// A replica may lack a listener that others have, but each that it has is used or named.
 #[test]
 fn a_replica_may_lack_a_listener_that_no_label_names() {
     let each = ("YARP.Backend.ServiceFabric.ListenerMode", "PerListener");

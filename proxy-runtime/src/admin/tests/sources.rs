@@ -307,7 +307,7 @@ async fn a_service_without_a_usable_address_is_down_before_a_request_tells() {
         running.sentence(),
         "1 service has no destination that can be used: web of script."
     );
-    // A wrong label hides neither: nothing serves requests, whoever is to blame.
+    // A wrong label hides neither: nothing serves requests, whatever the cause.
     let mut wrong = with(&[]);
     let service = web("abc", &[]).services.remove(0);
     let problem = proxy_model::Problem::warning("", "no_usable", "no replica is usable");
