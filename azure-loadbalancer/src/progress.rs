@@ -21,6 +21,14 @@ pub async fn logged_while_silent<T>(call: &str, work: impl Future<Output = T>) -
     .await
 }
 
+/// Awaits the end of a write that the server has accepted, and logs like [`logged_while_silent`] until then.
+pub(crate) async fn logged_while_under_way<T>(call: &str, work: impl Future<Output = T>) -> T {
+    while_silent(work, |waited| {
+        tracing::warn!(call, ?waited, "accepted, but not done yet");
+    })
+    .await
+}
+
 async fn while_silent<T>(work: impl Future<Output = T>, mut report: impl FnMut(Duration)) -> T {
     tokio::pin!(work);
     let began = Instant::now();

@@ -15,6 +15,7 @@ use super::call::{ArmCall, Precondition};
 use super::call_log::CallClass;
 use super::client::ArmClient;
 use super::error::{ArmError, ArmErrorKind, ErrorBody};
+use crate::progress::logged_while_under_way;
 
 /// The minimum wait between two polls, whatever the resource manager requests.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
@@ -72,6 +73,17 @@ impl ArmClient {
             body: bytes::Bytes::new(),
             precondition: Precondition::None,
         };
+        logged_while_under_way(&call.name, self.follow(call, &trail, &question, answer)).await
+    }
+
+    /// Polls until the write is over.
+    async fn follow(
+        &self,
+        call: &ArmCall<'_>,
+        trail: &Trail,
+        question: &ArmCall<'_>,
+        answer: &Answer,
+    ) -> Result<(), ArmError> {
         let options = &self.inner.options;
         let deadline = Instant::now() + options.operation_timeout;
         let mut interval = options.poll_interval;
@@ -87,8 +99,8 @@ impl ArmClient {
                 return Err(ArmError::new(ArmErrorKind::TimedOut, &call.name, message));
             }
             sleep(wait).await;
-            let answer = self.send(&question).await?;
-            match progress(&trail, call, &answer)? {
+            let answer = self.send(question).await?;
+            match progress(trail, call, &answer)? {
                 Progress::Over => return Ok(()),
                 Progress::UnderWay => {}
             }

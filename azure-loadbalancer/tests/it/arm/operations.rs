@@ -1,7 +1,13 @@
 //! Asynchronous writes, and pages.
 
+use std::fmt::{Debug, Write as _};
+use std::sync::{Arc, Mutex};
+
 use azure_loadbalancer::arm::{ArmErrorKind, Precondition};
 use serde_json::{Value, json};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 use crate::arm::script::{Script, answer, lb};
 
@@ -39,6 +45,65 @@ async fn a_write_is_followed_until_it_is_over() {
             .collect::<Vec<_>>(),
         [0, 45_000, 49_000, 53_500]
     );
+}
+
+/// Keeps the events of a thread as text.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let _ = write!(self.0, "{}={value:?} ", field.name());
+    }
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        self.0.lock().unwrap().push(text.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// A write of a minute is reported after 5 s, and each time that the wait has doubled.
+#[tokio::test(start_paused = true)]
+async fn a_write_under_way_is_reported() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let later = [("azure-asyncoperation", POLL), ("retry-after", "12")];
+    let mut answers = vec![answer(201, &later, UPDATING)];
+    let under_way = || answer(200, &[("retry-after", "12")], r#"{"status":"InProgress"}"#);
+    answers.extend((0..4).map(|_| under_way()));
+    answers.push(answer(200, &[], r#"{"status":"Succeeded"}"#));
+    put(&Script::new(answers)).await.unwrap();
+    let lines = lines.0.lock().unwrap();
+    let waits = lines.iter().filter_map(|line| {
+        let line = line.contains("not done yet").then_some(line)?;
+        assert!(line.contains("PUT loadBalancers/lb"), "{line}");
+        Some(line.split_once("waited=")?.1.trim().to_owned())
+    });
+    let waits: Vec<_> = waits
+        .map(|wait| wait.split(['.', 's']).next().unwrap().to_owned())
+        .collect();
+    assert_eq!(waits, ["5", "10", "20", "40"], "{lines:?}");
 }
 
 /// Polls are limited to ten per second, however short the requested wait.
