@@ -6,6 +6,7 @@ use std::sync::Arc;
 use discovery_core::{Unreachable, UnreachableClusters};
 use futures_util::FutureExt;
 use proxy_runtime::Proxy;
+use proxy_runtime::health::Health;
 use serde_json::json;
 use testkit::client::{ClientError, Connection};
 use testkit::faults;
@@ -105,6 +106,36 @@ async fn clusters_that_cannot_be_reached_are_reported() {
         }
         front.settled().await;
     }
+}
+
+/// A cluster of which checks have taken out all destinations is reported as one that has none.
+#[tokio::test]
+async fn a_cluster_whose_destinations_are_all_unhealthy_is_reported() {
+    let origin = Origin::builder().start_echo();
+    let reported = Arc::new(UnreachableClusters::new());
+    let proxy = Proxy::builder().unreachable(Arc::clone(&reported));
+    let url = origin.url();
+    // The default policy would use all of them in that case.
+    let policy = json!({ "HealthCheck": { "AvailableDestinationsPolicy": "HealthyAndUnknown" } });
+    let config = config_with(&[&url, &url], &policy);
+    let front = Front::build(&config, Origin::builder(), proxy);
+    let set_all = |health| {
+        for id in ["d0", "d1"] {
+            assert!(front.proxy.set_health(&"c".into(), &id.into(), health));
+        }
+    };
+    set_all(Health::Unhealthy);
+    for mut client in clients(&front).await {
+        assert_eq!(client.get("/").await.unwrap().status, 503);
+        let next = guarded("report", reported.next()).await;
+        assert_eq!(next, [("c".into(), Unreachable::Cluster)]);
+    }
+    set_all(Health::Healthy);
+    for mut client in clients(&front).await {
+        assert_eq!(client.get("/").await.unwrap().status, 200);
+        assert_eq!(reported.next().now_or_never(), None);
+    }
+    front.settled().await;
 }
 
 #[tokio::test]
