@@ -1,9 +1,10 @@
 //! Asynchronous writes, and pages.
 
 use std::fmt::{Debug, Write as _};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use azure_loadbalancer::arm::{ArmErrorKind, Precondition};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -75,7 +76,7 @@ impl Subscriber for Lines {
     fn event(&self, event: &Event<'_>) {
         let mut text = Text(String::new());
         event.record(&mut text);
-        self.0.lock().unwrap().push(text.0);
+        self.0.lock().push(text.0);
     }
 
     fn enter(&self, _: &Id) {}
@@ -94,7 +95,7 @@ async fn a_write_under_way_is_reported() {
     answers.extend((0..4).map(|_| under_way()));
     answers.push(answer(200, &[], r#"{"status":"Succeeded"}"#));
     put(&Script::new(answers)).await.unwrap();
-    let lines = lines.0.lock().unwrap();
+    let lines = lines.0.lock();
     let waits = lines.iter().filter_map(|line| {
         let line = line.contains("not done yet").then_some(line)?;
         assert!(line.contains("PUT loadBalancers/lb"), "{line}");
