@@ -24,8 +24,8 @@ pub(crate) const TOOLS: [&str; 2] = ["valgrind", "strace"];
 /// The exit code of `bench-peers gate` when a count has grown.
 const SHUT: i32 = 3;
 
-/// Packages that no measured request passes through, which are built without optimisation: together
-/// they take a third of the build.
+/// Packages that no measured request passes through. They are built without optimisation, which
+/// takes long for them.
 const NOT_MEASURED: [&str; 16] = [
     "aho-corasick",
     "aws-lc-rs",

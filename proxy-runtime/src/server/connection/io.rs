@@ -100,8 +100,8 @@ impl Transport for tokio_rustls::server::TlsStream<ClientSocket> {
 
 /// The socket of a connection: counts bytes, notes which side waits for the other, and ends the connection properly.
 ///
-/// It outlives all other parts of a connection, also after a switch to a tunnel, so it holds the connection's place
-/// in the count.
+/// Outlives all other parts of a connection, also after a switch to a tunnel, and so holds the connection's place in
+/// the count.
 pub(crate) struct ConnectionIo<T: Transport> {
     transport: T,
     /// Bytes to read again: the start of HTTP/2.

@@ -9,7 +9,7 @@
 //!                                      └─ else ─▶ ServiceCall ─▶ the service ─▶ ResponseBody
 //! ```
 //!
-//! This module has the parts that both versions share: the socket ([`ConnectionIo`]), the state of the connection
+//! Both versions share the parts of this module: the socket ([`ConnectionIo`]), the state of the connection
 //! ([`ConnectionState`]) and of each request ([`RequestRecord`]), and the call of the service ([`ServiceCall`],
 //! [`RequestBody`], [`ResponseBody`]).
 
