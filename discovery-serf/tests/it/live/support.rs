@@ -15,9 +15,6 @@ use testkit::time::{GUARD, within};
 /// The time limit for publishing a change.
 pub(crate) const CHANGE: Duration = Duration::from_secs(5);
 
-/// The time limit for publishing a crash, most of which the cluster needs to detect it.
-pub(crate) const CRASH: Duration = Duration::from_secs(15);
-
 /// No timer of the source can be the cause of anything here.
 pub(crate) const NEVER: Duration = Duration::from_secs(3600);
 
