@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Builds the gateway for distribution: one static program for Linux on x86-64, its checksum, and its bill of materials.
 #
-#   packaging/release.sh [--output DIR] [--no-sbom] [--twice]
+#   packaging/release.sh [--output DIR] [--no-sbom] [--twice] [--program FILE]
 #
 # --output DIR   where the files go. Default: target/release-files
+# --program FILE takes this static program instead of building one
 # --no-sbom      leaves the bill of materials out, which takes cargo-cyclonedx (fetched if it is not installed)
 # --twice        builds a second time from a copy of the sources in another directory, and fails if a byte differs
 #
@@ -19,15 +20,21 @@ readonly CYCLONEDX=0.5.9
 output=target/release-files
 sbom=yes
 twice=no
+program=
 while (($#)); do
   case $1 in
     --output) output=${2:?--output needs a directory}; shift ;;
     --no-sbom) sbom=no ;;
     --twice) twice=yes ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    --program) program=${2:?--program needs a file}; shift ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
   shift
 done
+if [[ -n $program && $twice = yes ]]; then
+  echo "release.sh: --twice builds, and --program names what is built already: use one of them" >&2
+  exit 2
+fi
 
 target_directory=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
@@ -60,9 +67,12 @@ build() {
   )
 }
 
-build "$PWD" "$target_directory"
+if [[ -z $program ]]; then
+  build "$PWD" "$target_directory"
+  program=$target_directory/$TARGET/dist/proxy-gateway
+fi
 mkdir -p "$output"
-install -m 755 "$target_directory/$TARGET/dist/proxy-gateway" "$output/proxy-gateway"
+install -m 755 "$program" "$output/proxy-gateway"
 (cd "$output" && sha256sum proxy-gateway >proxy-gateway.sha256 && cat proxy-gateway.sha256)
 
 linked=$(LC_ALL=C ldd "$output/proxy-gateway" 2>&1 || true)

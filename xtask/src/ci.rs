@@ -1,12 +1,13 @@
 //! `cargo xtask ci`: every check, in an order in which steps reuse what earlier ones have compiled.
 //!
 //! Checks of features are many small ones in sequence, which use little more than one processor.
-//! Optimised builds run in parallel, in separate directories. They are awaited before anything
+//! The optimised build takes the rest, in a directory of its own. It is awaited before anything
 //! depends on time.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver, Sender};
 
 use crate::disk::{Bytes, Room};
 use crate::say;
@@ -32,14 +33,17 @@ const TOOLS: &[&str] = &[
     "buildah",
 ];
 
-/// The name of the step for optimised builds.
-const RELEASE_BUILDS: &str = "release builds";
+/// The name of the step for the optimised build, which `gate` measures.
+const RELEASE_BUILD: &str = "release build";
 
-/// The name of the step that compiles what two steps after `test` run.
+/// The name of the step that compiles what the next two steps run.
 const SMALL_BUILDS: &str = "small builds";
 
 /// The name of the step that runs each benchmark once.
 const BENCHMARKS: &str = "benchmarks";
+
+/// The name of the step that tests the server without most features.
+const LEAN_SERVER: &str = "lean server";
 
 /// The name of the step that measures the release build.
 const GATE: &str = "gate";
@@ -97,12 +101,12 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         steps.run("dependencies", || {
             checks::dependencies(&workspace, required)
         });
-        steps.begin(RELEASE_BUILDS, release_builds);
+        steps.begin(RELEASE_BUILD, bench::gate::build_in_background);
         steps.run("features", || checks::features(&workspace, required));
     }
     options.done_with(Leftover::Checks, target)?;
-    steps.wait_for(RELEASE_BUILDS);
-    let released = steps.has_passed(RELEASE_BUILDS);
+    steps.wait_for(RELEASE_BUILD);
+    let released = steps.has_passed(RELEASE_BUILD);
     if released {
         options.done_with(Leftover::Optimised, target)?;
     }
@@ -120,25 +124,33 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         });
     }
     steps.wait_for("peers");
-    // Cargo compiles one thing at a time: the small programs have their turn when the tests have been compiled.
-    let (tests, tests_run) = mpsc::channel::<()>();
+    // Most tests wait for the network or a timer, which leaves a part of the processors to small
+    // programs. Cargo compiles one thing at a time: they have their turn when the tests have been
+    // compiled.
+    let (tests, tests_run) = mpsc::channel();
+    let (builds, built) = mpsc::channel();
+    let (benchmarks, benchmarks_run) = mpsc::channel();
     if !options.quick {
-        steps.begin(SMALL_BUILDS, move || {
-            // An error is the same sign: the step has ended, or was not chosen.
-            let _ = tests_run.recv();
-            test::build_small_programs()
-        });
+        steps.begin(
+            SMALL_BUILDS,
+            after(tests_run, builds, test::build_small_programs),
+        );
+        steps.begin(
+            BENCHMARKS,
+            after(built, benchmarks, test::run_benchmarks_once),
+        );
+        let (last, _) = mpsc::channel();
+        steps.begin(
+            LEAN_SERVER,
+            after(benchmarks_run, last, test::run_lean_server),
+        );
     }
     let begun = || drop(tests);
     steps.run("test", || {
         test::run_tests(&workspace, Tests::All, required, begun)
     });
-    steps.wait_for(SMALL_BUILDS);
-    if !options.quick {
-        // Benchmarks use one processor, and the tests of the server wait at times.
-        steps.begin(BENCHMARKS, test::run_benchmarks_once);
-        steps.run("lean server", test::run_lean_server);
-        steps.wait_for(BENCHMARKS);
+    for beside in [SMALL_BUILDS, BENCHMARKS, LEAN_SERVER] {
+        steps.wait_for(beside);
     }
     options.done_with(Leftover::Tests, target)?;
     if !options.quick {
@@ -156,21 +168,26 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
         });
         steps.run("packaging", || packaging::step(&workspace, required));
         steps.run("image", || {
-            packaging::image_step(&workspace, required, released)
+            packaging::image_step(&workspace, required, packaging::StaticProgram::Linked)
         });
     }
     steps.wait_for(GATE);
     steps.end()
 }
 
-/// Builds with optimisation or for distribution, for the steps `image` and `gate`.
-fn release_builds() -> crate::Result<Outcome> {
-    let image = packaging::build_static_program()?;
-    let gate = bench::gate::build()?;
-    Ok(match (image, gate) {
-        (Outcome::Passed { .. }, gate) => gate,
-        (image, _) => image,
-    })
+/// Returns a step that waits until the sender of `begin` is dropped, and drops `end` when it has ended itself.
+fn after(
+    begin: Receiver<Infallible>,
+    end: Sender<Infallible>,
+    step: impl FnOnce() -> crate::Result<Outcome>,
+) -> impl FnOnce() -> crate::Result<Outcome> {
+    move || {
+        // An error is the sign: the step before has ended, or was not chosen.
+        let _ = begin.recv();
+        let outcome = step();
+        drop(end);
+        outcome
+    }
 }
 
 impl Options {
@@ -182,5 +199,40 @@ impl Options {
             say!("{}, now that {leftover} are deleted", Room::of(target)?);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_after_another_begins_with_its_end_or_when_it_is_not_chosen() {
+        for is_chosen in [true, false] {
+            let (first, begin_first) = mpsc::channel();
+            let (second, begin_second) = mpsc::channel();
+            let (last, _) = mpsc::channel();
+            let (done, order) = mpsc::channel();
+            let reports = done.clone();
+            let one = after(begin_first, second, move || {
+                reports.send("one")?;
+                Ok(Outcome::PASSED)
+            });
+            let two = after(begin_second, last, move || {
+                done.send("two")?;
+                Ok(Outcome::PASSED)
+            });
+            let two = std::thread::spawn(|| two().expect("it can report"));
+            if is_chosen {
+                let one = std::thread::spawn(|| one().expect("it can report"));
+                drop(first);
+                one.join().expect("it ends");
+            } else {
+                drop(one);
+            }
+            two.join().expect("it ends");
+            let expected: &[_] = if is_chosen { &["one", "two"] } else { &["two"] };
+            assert_eq!(order.iter().collect::<Vec<_>>(), expected);
+        }
     }
 }

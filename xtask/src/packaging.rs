@@ -1,6 +1,7 @@
 //! `cargo xtask packaging`: tests of `packaging/` and of the crates, from a user's point of view.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,6 +14,12 @@ use crate::workspace::Workspace;
 
 /// The programs that these checks use. `cargo xtask ci` fetches them with others.
 const TOOLS: [&str; 4] = ["systemd", "kubectl", "kubernetes-validate", "prometheus"];
+
+/// The program that is released.
+const PROGRAM: &str = "proxy-gateway";
+
+/// A small example, as the target of a build with dev-dependencies.
+const EXAMPLE: &str = "filter";
 
 /// The program that builds images.
 const IMAGE_TOOLS: [&str; 1] = ["buildah"];
@@ -70,7 +77,7 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     if options.image {
         peers::fetch(&workspace, &IMAGE_TOOLS.map(str::to_owned))?;
         steps.run("image", || {
-            image_step(&workspace, options.require_peers, false)
+            image_step(&workspace, options.require_peers, StaticProgram::Built)
         });
     }
     steps.end()
@@ -108,13 +115,71 @@ pub(crate) fn step(workspace: &Workspace, required: bool) -> crate::Result<Outco
     Ok(checks.outcome(required))
 }
 
-/// Builds the static program of the image. Optimisation has no effect on what is tested.
-pub(crate) fn build_static_program() -> crate::Result<Outcome> {
+/// Builds the static program of the image as a release does, but without optimisation, which
+/// has no effect on the tests.
+fn build_static_program() -> crate::Result<Outcome> {
     let build = Invocation::new("packaging/release.sh")
         .arg("--no-sbom")
         .env("CARGO_PROFILE_DIST_LTO", "false")
         .env("CARGO_PROFILE_DIST_OPT_LEVEL", "0")
         .env("CARGO_PROFILE_DIST_CODEGEN_UNITS", "16");
+    shown(&build)
+}
+
+/// Links the program of `cargo xtask ci` statically, from the libraries of its tests. This takes seconds.
+///
+/// The next build links it dynamically again.
+fn link_static_program(workspace: &Workspace) -> crate::Result<Outcome> {
+    let target = workspace.target_directory();
+    let program = target.join("debug").join(PROGRAM);
+    forget(&program)?;
+    // Cargo chooses the features of dependencies for all packages and kinds of targets of a command.
+    // They are those of the tests only if the command builds the whole workspace and something that
+    // may use dev-dependencies.
+    let link = Invocation::cargo("build --workspace --all-features --example")
+        .args([EXAMPLE, "--bin", PROGRAM])
+        .env(
+            "RUSTC_WRAPPER",
+            workspace.root().join("packaging/image/static-rustc.sh"),
+        );
+    let linked = shown(&workspace.compiling(link))?;
+    if !matches!(linked, Outcome::Passed { .. }) {
+        return Ok(linked);
+    }
+    let release = Invocation::new("packaging/release.sh").args(["--no-sbom", "--program"]);
+    let released = shown(&release.arg(&program))?;
+    forget(&program)?;
+    Ok(released)
+}
+
+/// Deletes a program and cargo's copy of it, so that the next build links it.
+fn forget(program: &Path) -> io::Result<()> {
+    let Ok(known) = fs::metadata(program) else {
+        return Ok(());
+    };
+    let copies = program.with_file_name("deps");
+    for entry in fs::read_dir(copies)? {
+        let entry = entry?;
+        if is_same(&entry.metadata()?, &known) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_file(program)
+}
+
+#[cfg(unix)]
+fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Images are built on Linux only.
+#[cfg(not(unix))]
+fn is_same(_one: &fs::Metadata, _other: &fs::Metadata) -> bool {
+    false
+}
+
+fn shown(build: &Invocation) -> crate::Result<Outcome> {
     say!("{build}");
     let ended = build.show(BUILD_LIMIT)?;
     Ok(match ended.is_success() {
@@ -126,12 +191,20 @@ pub(crate) fn build_static_program() -> crate::Result<Outcome> {
     })
 }
 
-/// Builds and runs the image with the static program only, as a step of `cargo xtask ci`. `built`:
-/// the program was built with [`build_static_program`] already.
+/// The origin of the static program of an image.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StaticProgram {
+    /// A build like that of a release.
+    Built,
+    /// The libraries of the tests, which are compiled already.
+    Linked,
+}
+
+/// Builds and runs the image with the static program only, as a step of `cargo xtask ci`.
 pub(crate) fn image_step(
     workspace: &Workspace,
     required: bool,
-    built: bool,
+    program: StaticProgram,
 ) -> crate::Result<Outcome> {
     let mut checks = Checks::default();
     let Some(buildah) = peers::find(workspace, "buildah") else {
@@ -144,8 +217,12 @@ pub(crate) fn image_step(
             "the image is tried in a changed root, which takes root; IT IS NOT BUILT".to_owned();
         return Ok(Outcome::Skipped { why });
     }
-    if !built && let failed @ Outcome::Failed { .. } = build_static_program()? {
-        return Ok(failed);
+    let made = match program {
+        StaticProgram::Built => build_static_program()?,
+        StaticProgram::Linked => link_static_program(workspace)?,
+    };
+    if !matches!(made, Outcome::Passed { .. }) {
+        return Ok(made);
     }
     let image = Invocation::new("packaging/image/build.sh").arg("--try");
     checks.expect_success(&image.env("BUILDAH", buildah))?;
@@ -304,6 +381,24 @@ mod tests {
 
     fn shell(script: &str) -> Invocation {
         Invocation::new("sh").args(["-c", script])
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_forgotten_program_is_linked_by_the_next_build() {
+        let place = tempfile::tempdir().expect("a directory can be made");
+        let deps = place.path().join("deps");
+        fs::create_dir(&deps).expect("can be made");
+        let (program, copy) = (place.path().join(PROGRAM), deps.join("proxy_gateway-01"));
+        let library = deps.join("libproxy_gateway-02.rlib");
+        for path in [&copy, &library] {
+            fs::write(path, "").expect("can be written");
+        }
+        fs::hard_link(&copy, &program).expect("can be linked");
+        forget(&program).expect("can be deleted");
+        assert!(!program.exists() && !copy.exists() && library.exists());
+        // A second time, there is nothing to delete.
+        forget(&program).expect("is not there");
     }
 
     #[test]

@@ -41,6 +41,9 @@ const PROFILE: &str = "--profile=ci";
 /// The number of places per processor.
 const PLACES_PER_PROCESSOR: usize = 4;
 
+/// The same for tests that run beside those.
+const PLACES_BESIDE: usize = 2;
+
 /// Upper limit of the target directory with peers.
 const MOST: Bytes = Bytes::megabytes(4_200);
 
@@ -109,7 +112,7 @@ pub(crate) fn run_tests(
     require_peers: bool,
     begun: impl FnOnce(),
 ) -> crate::Result<Outcome> {
-    let command = in_places(tests.command().arg("--no-fail-fast"));
+    let command = in_places(tests.command().arg("--no-fail-fast"), PLACES_PER_PROCESSOR);
     let mut begun = Some(begun);
     counting_skips(command, workspace, require_peers, |line| {
         if runs_tests(line)
@@ -136,16 +139,15 @@ pub(crate) fn run_doc_tests(
     counting_skips(command, workspace, require_peers, |_| {})
 }
 
-/// Compiles the programs of the steps `benchmarks` and `lean server` at the lowest priority, while
-/// the tests run: most of those wait for the network or a timer.
+/// Compiles the programs of the steps `benchmarks` and `lean server`, in the background.
 pub(crate) fn build_small_programs() -> crate::Result<Outcome> {
     let compile = |command: Invocation| command.arg("--no-run").in_background();
     show(&[compile(benchmarks()), compile(lean_server())])
 }
 
-/// Runs each benchmark once, to check that it works.
+/// Runs each benchmark once, in the background, to check that it works.
 pub(crate) fn run_benchmarks_once() -> crate::Result<Outcome> {
-    show(&[benchmarks()])
+    show(&[benchmarks().in_background()])
 }
 
 fn benchmarks() -> Invocation {
@@ -154,7 +156,7 @@ fn benchmarks() -> Invocation {
 
 /// Tests the server without HTTP/2 and TLS, since the workspace's own build always has them.
 pub(crate) fn run_lean_server() -> crate::Result<Outcome> {
-    show(&[in_places(lean_server()).arg("server::")])
+    show(&[in_places(lean_server(), PLACES_BESIDE).arg("server::")])
 }
 
 fn lean_server() -> Invocation {
@@ -168,10 +170,10 @@ fn lean_server() -> Invocation {
 }
 
 /// Lets nextest run more tests at once than there are processors.
-fn in_places(command: Invocation) -> Invocation {
+fn in_places(command: Invocation, per_processor: usize) -> Invocation {
     match (Runner::choose(), available_parallelism()) {
         (Runner::Nextest, Ok(processors)) => {
-            let places = processors.get() * PLACES_PER_PROCESSOR;
+            let places = processors.get() * per_processor;
             command.arg(PROFILE).arg(format!("--test-threads={places}"))
         }
         _ => command,

@@ -85,14 +85,26 @@ pub(crate) fn step(
     })
 }
 
-/// Builds the measured programs with the release profile of users, except what is not measured.
-pub(crate) fn build() -> crate::Result<Outcome> {
+/// Builds the measured programs in the background, while checks run one after another.
+pub(crate) fn build_in_background() -> crate::Result<Outcome> {
+    run_build(&build_command().in_background())
+}
+
+fn build() -> crate::Result<Outcome> {
+    run_build(&build_command())
+}
+
+/// The build of the measured programs with the release profile of users, except what is not measured.
+fn build_command() -> Invocation {
     let plain = NOT_MEASURED.iter().flat_map(|package| {
         let level = format!("profile.release.package.{package}.opt-level=0");
         ["--config".to_owned(), level]
     });
     let build = Invocation::cargo("build --release --package").arg(PACKAGE);
-    let build = plain.fold(build, Invocation::arg);
+    plain.fold(build, Invocation::arg)
+}
+
+fn run_build(build: &Invocation) -> crate::Result<Outcome> {
     say!("{build}");
     let built = build.show(BUILD_LIMIT)?;
     Ok(match built.is_success() {
