@@ -40,7 +40,7 @@ const DISCOVERY_PERIOD: Duration = Duration::from_secs(2);
 const FAST_PERIOD: Duration = Duration::from_millis(500);
 
 /// The time limit for the start of the cluster's services.
-const START_LIMIT: Duration = Duration::from_secs(30);
+const START_LIMIT: Duration = Duration::from_secs(120);
 
 fn main() -> ExitCode {
     // Wrong usage exits here, with 2.

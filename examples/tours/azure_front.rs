@@ -24,7 +24,7 @@ use testkit::serf::{Serf, SerfAgent};
 use tokio::sync::watch;
 
 /// The cluster detects a crash in five to eight seconds; everything else takes a second or two.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The port of the proxies.
 const PROXY_PORT: u16 = 30_080;

@@ -21,7 +21,7 @@ use proxy_model::{ClusterId, Snapshot};
 use testkit::consul::{Consul, ConsulAgent};
 
 /// Limit of each step. Steps take 1 or 2 s, except for the recovery after an agent's restart.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::main]
 async fn main() -> ExitCode {

@@ -23,7 +23,7 @@ use testkit::serf::{Serf, SerfAgent, SerfAgentBuilder};
 const DEFAULT_AGENT: &str = "127.0.0.1:7373";
 
 /// The cluster detects a crash in five to eight seconds; everything else takes a second or two.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::main]
 async fn main() -> ExitCode {

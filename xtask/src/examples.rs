@@ -24,7 +24,7 @@ const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
 const AT_ONCE: usize = 3;
 
 /// Time limit of an example with `--once`. Most need a second or two.
-const RUN_LIMIT: Duration = Duration::from_secs(60);
+const RUN_LIMIT: Duration = Duration::from_secs(240);
 
 /// Builds the examples with the features of the tests (so that nothing is compiled twice) and runs
 /// each.

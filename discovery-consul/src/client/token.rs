@@ -280,7 +280,7 @@ mod tests {
                 change();
             };
             let both = async { tokio::join!(waiting, changing) };
-            tokio::time::timeout(Duration::from_secs(30), both)
+            tokio::time::timeout(Duration::from_secs(120), both)
                 .await
                 .unwrap();
         };
@@ -300,7 +300,7 @@ mod tests {
             tokens.current().await.unwrap(),
             Some(token("the-third-one"))
         );
-        tokio::time::timeout(Duration::from_secs(30), waiting)
+        tokio::time::timeout(Duration::from_secs(120), waiting)
             .await
             .unwrap();
         let fixed = Tokens::Fixed(token("x"));

@@ -36,7 +36,7 @@ pub(super) type Delta = Conversation<DeltaDiscoveryRequest, DeltaDiscoveryRespon
 impl<Q, A> Conversation<Q, A> {
     /// The next request.
     pub(super) async fn request(&mut self) -> Q {
-        let next = tokio::time::timeout(Duration::from_secs(5), self.requests.message());
+        let next = tokio::time::timeout(super::PATIENCE, self.requests.message());
         next.await
             .expect("a request is expected")
             .unwrap()

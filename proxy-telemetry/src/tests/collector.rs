@@ -107,7 +107,7 @@ impl Collector {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        let waited = tokio::time::timeout(Duration::from_secs(30), enough).await;
+        let waited = tokio::time::timeout(testkit::time::GUARD, enough).await;
         waited.expect("the spans arrive");
     }
 }

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::{Answer, ClientError, Connection, LoadReport, Protocol};
 use crate::body::{self, Body};
-use crate::time::{guarded, within};
+use crate::time::{GUARD, guarded, within};
 
 /// A closed loop of requests: each connection sends its next request when the previous response is
 /// complete.
@@ -50,15 +50,15 @@ type Expect = Arc<dyn Fn(&Answer) -> Result<(), String> + Send + Sync>;
 
 impl Load {
     /// GET `/` over 4 HTTP/1.1 connections, expecting 200, until stopped; at most 1,000,000
-    /// requests or 120 s.
+    /// requests or 600 s.
     pub fn new(addr: SocketAddr) -> Self {
         Self {
             addr,
             protocol: Protocol::Http1,
             connections: 4,
             max_requests: 1_000_000,
-            max_duration: Duration::from_secs(120),
-            request_limit: Duration::from_secs(20),
+            max_duration: Duration::from_secs(600),
+            request_limit: GUARD,
             pause: Duration::ZERO,
             request: Arc::new(|connection, _| {
                 let request = connection.request("GET", "/").body(body::empty());

@@ -222,8 +222,8 @@ async fn dropping_the_origin_drops_handlers_and_connections() {
 
 #[tokio::test]
 async fn stopped_origin_rejects_and_can_come_back_on_its_port() {
-    let origin = Origin::named("a");
-    let addr = origin.addr();
+    let addr = std::net::SocketAddr::from(([127, 0, 0, 1], crate::peers::free_port()));
+    let origin = Origin::builder().bind(addr).start_named("a");
     let mut client = Connection::http1(addr).await.unwrap();
     client.get("/").await.unwrap();
     origin.stop().await;

@@ -42,6 +42,7 @@
 mod captured;
 mod lookup;
 mod output;
+mod port;
 mod process;
 
 #[cfg(test)]
@@ -54,6 +55,7 @@ use tokio::process::Command;
 
 use self::lookup::Lookup;
 pub use self::output::{PeerOutput, address_after, output, output_within};
+pub use self::port::free_port;
 pub use self::process::{PeerProcess, spawn};
 
 /// A real program that was found.
@@ -130,22 +132,5 @@ impl Peer {
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         command
-    }
-}
-
-/// Returns a port of `127.0.0.1` that was free a moment ago, for programs that cannot choose a port
-/// and report it.
-///
-/// Another program may take the port first; the test then fails with the output of the program.
-///
-/// # Panics
-///
-/// Panics if no port can be bound.
-#[track_caller]
-pub fn free_port() -> u16 {
-    let bound = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0));
-    match bound.and_then(|listener| listener.local_addr()) {
-        Ok(address) => address.port(),
-        Err(error) => panic!("no free port on loopback: {error}"),
     }
 }

@@ -215,3 +215,18 @@ async fn free_port_can_be_bound() {
         .await
         .unwrap();
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_free_port_is_given_to_one_caller_and_never_assigned_by_the_kernel() {
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
+    let assigned = range.split_whitespace().next().unwrap();
+    let assigned: u16 = assigned.parse().unwrap();
+    // None of them is bound, so only the reservation keeps them apart.
+    let ports: Vec<_> = (0..200).map(|_| free_port()).collect();
+    let different: std::collections::BTreeSet<_> = ports.iter().collect();
+    assert_eq!(different.len(), ports.len());
+    if assigned > 13_000 {
+        assert!(ports.iter().all(|port| *port < assigned), "{ports:?}");
+    }
+}

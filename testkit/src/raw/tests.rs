@@ -151,8 +151,11 @@ async fn slow_writes_take_virtual_time() {
 
 #[tokio::test]
 async fn dropping_the_origin_ends_its_scripts_and_frees_its_port() {
-    let origin = RawOrigin::script(|mut connection| async move { connection.hold().await });
-    let addr = origin.addr();
+    let addr = std::net::SocketAddr::from(([127, 0, 0, 1], crate::peers::free_port()));
+    let origin = RawOrigin::script_on(
+        addr,
+        |mut connection| async move { connection.hold().await },
+    );
     let mut client = RawClient::connect(addr).await.unwrap();
     let traffic = origin.traffic().clone();
     traffic.wait_for_open(1).await;

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use super::within;
 
-/// The real time after which a guard considers a test hung: 30 s.
+/// The real time after which a guard considers a test hung: 60 s.
 ///
-/// Far more than any normal wait on loopback takes, even on a busy machine.
-pub const GUARD: Duration = Duration::from_secs(30);
+/// Far more than any normal wait on loopback takes, even on a busy machine. Programs that detect failures by themselves
+/// need half of it there.
+pub const GUARD: Duration = Duration::from_secs(60);
 
 /// Awaits `future`, and panics if it is still pending after [`GUARD`] of real time.
 ///

@@ -187,7 +187,7 @@ mod tests {
     }
 
     /// A file that is being written, as by `cp` and editors: emptied first, and then filled piece by piece.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_file_that_is_being_written_is_not_believed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(read, written);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn one_that_is_being_written_when_it_is_asked_again_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");

@@ -5,7 +5,6 @@
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::time::Duration;
 
 use discovery_serf::testing::AgentInMemory;
 use discovery_serf::{Member, Tags};
@@ -184,9 +183,7 @@ async fn it_serves_until_it_is_told_to_stop() {
         .await;
 
     process.terminate();
-    let ended = tokio::time::timeout(Duration::from_secs(30), process.wait())
-        .await
-        .expect("it stops");
+    let ended = testkit::time::guarded("the end", process.wait()).await;
     assert_eq!(ended.code(), Some(0), "{}", process.output());
 }
 

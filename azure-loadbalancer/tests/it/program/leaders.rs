@@ -47,7 +47,13 @@ async fn one_of_two_programs_writes_and_the_other_follows_it() {
             .arg("--config")
             .arg(example("azure.json"));
         apply.args(["--kubernetes", &api, "--endpoint", &endpoint, "--watch"]);
-        apply.args(["--leader-elect", "--lease", &lease, "--lease-duration", "3"]);
+        apply.args([
+            "--leader-elect",
+            "--lease",
+            &lease,
+            "--lease-duration",
+            "10",
+        ]);
         apply
             .args(["--status-listen", "127.0.0.1:0"])
             .env("HOSTNAME", host);

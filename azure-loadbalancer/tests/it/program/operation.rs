@@ -278,15 +278,13 @@ async fn a_program_that_follows_tells_how_it_is_and_takes_a_new_configuration() 
             "{path}"
         );
     }
-    let metrics = get(&address, "/metrics").await;
-    assert!(
-        metrics.contains("\nazure_loadbalancer_services 2\n"),
-        "{metrics}"
-    );
-    assert!(
-        metrics.contains("\nazure_loadbalancer_last_reconciliation_done 1\n"),
-        "{metrics}"
-    );
+    for line in ["services 2", "last_reconciliation_done 1"] {
+        eventually(line, async || {
+            let metrics = get(&address, "/metrics").await;
+            metrics.contains(&format!("\nazure_loadbalancer_{line}\n"))
+        })
+        .await;
+    }
     assert!(get(&address, "/x").await.starts_with("HTTP/1.1 404"));
 
     // An invalid configuration changes nothing. A valid one takes effect, and existing resources stay.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 
-const GUARD: Duration = Duration::from_secs(30);
+const GUARD: Duration = Duration::from_secs(60);
 
 /// Sends `bytes` and returns all that the origin answers until it closes.
 fn ask(origin: &Origin, port: usize, bytes: &[u8]) -> String {

@@ -138,10 +138,9 @@ async fn an_answer_that_never_ends_is_given_up_with_its_connection() {
         .await
         .unwrap_err();
     assert_eq!(again.kind(), ConsulErrorKind::TimedOut);
-    assert!(
-        origin.recording(1).text().starts_with("GET"),
-        "it came over a new connection"
-    );
+    // It came over a new connection.
+    origin.traffic().wait_for_connections(2).await;
+    origin.recording(1).wait_for("GET").await;
 }
 
 /// Agents compress responses on request. Unrequested encodings, or more data than expected, are rejected.

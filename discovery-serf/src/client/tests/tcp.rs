@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 
-use super::*;
+use testkit::faults::RefusingPort;
+use testkit::time::guarded;
 
-/// No test takes as long.
-const GUARD: Duration = Duration::from_secs(30);
+use super::*;
 
 async fn listener() -> (TcpListener, ConnectOptions) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -29,7 +29,7 @@ async fn connect_to(
             peer(stream).await
         })
     };
-    tokio::time::timeout(GUARD, both).await.expect("it ends").0
+    guarded("its end", both).await.0
 }
 
 async fn read_handshake(stream: &mut TcpStream) {
@@ -39,8 +39,8 @@ async fn read_handshake(stream: &mut TcpStream) {
 
 #[tokio::test]
 async fn nobody_there_is_unreachable() {
-    let (listener, options) = listener().await;
-    drop(listener);
+    let port = RefusingPort::new();
+    let options = ConnectOptions::new(port.addr().to_string());
     let error = SerfClient::connect(&options).await.unwrap_err();
     assert_eq!(error.kind(), ClientErrorKind::Unreachable);
     assert!(error.is_transient());
@@ -121,7 +121,7 @@ async fn a_connection_that_is_reset_is_closed() {
     );
     assert_eq!(kind(&first), ClientErrorKind::Closed);
     assert_eq!(kind(&second), ClientErrorKind::Closed);
-    tokio::time::timeout(GUARD, client.closed()).await.unwrap();
+    guarded("the end", client.closed()).await;
     assert_eq!(client.end().unwrap().kind(), ClientErrorKind::Closed);
     assert_eq!(kind(&client.members().await), ClientErrorKind::Closed);
 }

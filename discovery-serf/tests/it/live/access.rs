@@ -4,7 +4,7 @@ use discovery_core::SourceState;
 use discovery_serf::client::{ClientErrorKind, SerfClient};
 use testkit::serf::Serf;
 
-use crate::live::support::{CHANGE, Published, Stopwatch, announcing, connection_to, options, url};
+use crate::live::support::{Published, announcing, connection_to, options, url};
 
 #[tokio::test]
 async fn an_agent_with_a_key_is_asked_with_it() {
@@ -17,13 +17,11 @@ async fn an_agent_with_a_key_is_asked_with_it() {
         .service("orders", Some(&[("orders-5001", &address)]))
         .await;
 
-    let change = Stopwatch::start("changed tag at an agent with a key");
     gateway.set_tag("http-port", "5002").await;
     let moved = url(&gateway, 5002);
     published
         .service("orders", Some(&[("orders-5001", &moved)]))
         .await;
-    change.stop(CHANGE);
 }
 
 #[tokio::test]
@@ -62,7 +60,6 @@ async fn services_are_found_on_ipv6() {
     let published = Published::start(options(&[&gateway]));
     published.when_in(SourceState::Live).await;
 
-    let join = Stopwatch::start("join on IPv6");
     // Without a name of its own, so that its key is its address.
     let orders = serf.agent("orders-1").ipv6().join(&gateway);
     let orders = orders.tag("service", "orders").tag("http-port", "5001");
@@ -71,5 +68,4 @@ async fn services_are_found_on_ipv6() {
     published
         .service("orders", Some(&[("[::1]:5001", &address)]))
         .await;
-    join.stop(CHANGE);
 }

@@ -2,7 +2,7 @@
 
 use testkit::serf::Serf;
 
-use crate::live::support::{CHANGE, Published, Stopwatch, announcing, options, url};
+use crate::live::support::{Published, announcing, options, url};
 
 #[tokio::test]
 async fn joins_tags_and_leaves_are_published_by_their_events() {
@@ -16,30 +16,22 @@ async fn joins_tags_and_leaves_are_published_by_their_events() {
     let one = ("orders-5001", first_url.as_str());
     published.service("orders", Some(&[one])).await;
 
-    let join = Stopwatch::start("join");
     let second = announcing(serf.agent("orders-2"), "orders", 5002);
     let mut second = second.join(&gateway).start().await;
     let two = url(&second, 5002);
     let two = ("orders-5002", two.as_str());
     published.service("orders", Some(&[one, two])).await;
-    join.stop(CHANGE);
 
-    let change = Stopwatch::start("changed tag");
     second.set_tag("http-port", "5003").await;
     let moved = url(&second, 5003);
     let moved = ("orders-5002", moved.as_str());
     published.service("orders", Some(&[one, moved])).await;
-    change.stop(CHANGE);
 
-    let leave = Stopwatch::start("graceful leave");
     second.leave().await;
     published.service("orders", Some(&[one])).await;
-    leave.stop(CHANGE);
 
-    let gone = Stopwatch::start("deleted tag");
     first.delete_tag("service").await;
     published.service("orders", None).await;
-    gone.stop(CHANGE);
 }
 
 #[tokio::test]
@@ -69,13 +61,11 @@ async fn a_crash_is_published_by_its_event() {
         |state: &discovery_core::ProviderState| state.config.as_ref().unwrap().clusters[0].clone();
     assert_eq!(orders(&published.state()), orders(&both));
 
-    let back = Stopwatch::start("back from a crash");
     payments.restart().await;
     let address = url(&payments, 6001);
     published
         .service("payments", Some(&[("payments-6001", &address)]))
         .await;
-    back.stop(CHANGE);
     assert_eq!(published.state().config, both.config);
 }
 

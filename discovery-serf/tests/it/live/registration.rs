@@ -5,7 +5,7 @@ use discovery_serf::registration::{Registration, RegistrationError, encoded_len}
 use testkit::serf::{Serf, SerfAgent};
 use testkit::time::{eventually, guarded};
 
-use crate::live::support::{CHANGE, Published, Stopwatch, client_of, connection_to, options, url};
+use crate::live::support::{Published, client_of, connection_to, options, url};
 
 fn orders() -> Registration {
     let orders = Registration::new("orders", 5000);
@@ -33,16 +33,13 @@ async fn a_service_comes_changes_and_goes() {
     let published = Published::start(options(&[&gateway]));
     let address = url(&node, 5000);
 
-    let come = Stopwatch::start("registered");
     let registered = orders().register(&connection_to(&node)).await.unwrap();
     assert_eq!(registered.node(), "node");
     assert!(registered.state().is_announced());
     published
         .service("orders", Some(&[("orders-1", &address)]))
         .await;
-    come.stop(CHANGE);
 
-    let change = Stopwatch::start("drained");
     registered.drain().await.unwrap();
     published
         .when("weight 0", |state| {
@@ -54,7 +51,6 @@ async fn a_service_comes_changes_and_goes() {
             destinations.any(|destination| destination.weight == Some(0))
         })
         .await;
-    change.stop(CHANGE);
 
     // Another form, which has not all that the first has.
     let plain = Registration::new("orders", 5000);
@@ -67,10 +63,8 @@ async fn a_service_comes_changes_and_goes() {
         .service("orders", Some(&[(unnamed.as_str(), &address)]))
         .await;
 
-    let go = Stopwatch::start("withdrawn");
     registered.withdraw().await.unwrap();
     published.service("orders", None).await;
-    go.stop(CHANGE);
     assert_eq!(tags_of(&node).await, Tags::from([("rack", "r7")]));
 }
 
@@ -87,10 +81,8 @@ async fn a_service_leaves_with_its_agent() {
         .service("orders", Some(&[("orders-1", &address)]))
         .await;
 
-    let go = Stopwatch::start("left");
     registered.leave().await.unwrap();
     published.service("orders", None).await;
-    go.stop(CHANGE);
     assert!(node.ended().await.success());
     gateway.wait_for("node", "left").await;
 }
@@ -111,11 +103,9 @@ async fn an_agent_that_was_started_again_is_told_again() {
         // Tags that cannot be sent now are sent later.
         let error = registered.set_weight(7).await.unwrap_err();
         assert!(error.is_transient(), "{error}");
-        let again = Stopwatch::start("registered again after a restart of the agent");
         node.restart().await;
         let back = states.wait_for(|state| state.is_announced());
         guarded("it is back", back).await.unwrap();
-        again.stop(CHANGE);
         assert_eq!(tags_of(&node).await, *orders().weight(7).tags());
     }
 }
@@ -154,11 +144,8 @@ async fn a_service_is_found_again_after_a_crash_of_its_agent() {
 
     node.kill().await;
     published.service("orders", None).await;
-    let again = Stopwatch::start("found again after a crash of its agent");
     node.restart().await;
     published.service("orders", Some(&there)).await;
-    // Up to 2 s until the agent is polled again, and 2 s more if the first tags did not arrive.
-    again.stop(2 * CHANGE);
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
-//! Shared parts of the tests: a source that polls real agents, and time limits.
+//! Shared parts of the tests: a source that polls real agents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use discovery_core::{ConfigProvider, DiscoveryProvider, ProviderState, SourceState};
 use discovery_serf::client::{ConnectOptions, SerfClient};
@@ -12,10 +12,7 @@ use proxy_model::config::ProxyConfig;
 use testkit::serf::{SerfAgent, SerfAgentBuilder};
 use testkit::time::{GUARD, within};
 
-/// The time limit for publishing a change.
-pub(crate) const CHANGE: Duration = Duration::from_secs(5);
-
-/// No timer of the source can be the cause of anything here.
+/// No timer of the source can be the cause of anything here: it is longer than any guard.
 pub(crate) const NEVER: Duration = Duration::from_secs(3600);
 
 /// Returns the options of a source at these agents that is triggered only by events.
@@ -128,27 +125,4 @@ pub(crate) fn destinations_of(
 pub(crate) fn url(agent: &SerfAgent, port: u16) -> String {
     let ip = agent.gossip_addr().ip();
     format!("http://{}", std::net::SocketAddr::new(ip, port))
-}
-
-/// Measures the time from a cause to its effect.
-pub(crate) struct Stopwatch {
-    what: &'static str,
-    started: Instant,
-}
-
-impl Stopwatch {
-    pub(crate) fn start(what: &'static str) -> Self {
-        Self {
-            what,
-            started: Instant::now(),
-        }
-    }
-
-    /// Reports the elapsed time. Panics if it is longer than the limit.
-    #[track_caller]
-    pub(crate) fn stop(self, limit: Duration) {
-        let took = self.started.elapsed();
-        println!("{}: published after {took:.2?}", self.what);
-        assert!(took < limit, "{}: {took:?} of {limit:?}", self.what);
-    }
 }

@@ -1,12 +1,13 @@
 //! Tests of parts that are replaced, that fail, and that report the reason.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use discovery_core::ServiceOutcome;
 use parking_lot::{Condvar, Mutex};
 use proxy_model::{Problem, Problems};
+use testkit::time::eventually;
 
 use super::super::{Decision, Verdict};
 use super::*;
@@ -81,13 +82,18 @@ async fn a_parser_that_panics_fails_its_service_alone() {
 
 /// Blocks until it is released.
 #[derive(Default)]
-struct Held(Mutex<bool>, Condvar);
+struct Held {
+    has_begun: AtomicBool,
+    is_free: Mutex<bool>,
+    freed: Condvar,
+}
 
 impl ServiceParser for Held {
     fn parse(&self, service: &ServiceDescription) -> ParsedService {
-        let mut free = self.0.lock();
-        while !*free {
-            self.1.wait(&mut free);
+        self.has_begun.store(true, Ordering::Relaxed);
+        let mut is_free = self.is_free.lock();
+        while !*is_free {
+            self.freed.wait(&mut is_free);
         }
         YarpLabels::default().parse(service)
     }
@@ -99,21 +105,21 @@ async fn a_parser_that_hangs_holds_one_thread_and_no_more() {
     let discoverer = ServiceFabric::new(cluster())
         .parser(Arc::clone(&held))
         .discoverer();
-    let limit = Duration::from_millis(50);
-    let hung = tokio::time::timeout(limit, discoverer.discover()).await;
-    assert!(hung.is_err());
+    let begun = eventually("the parser has begun", async || {
+        held.has_begun.load(Ordering::Relaxed)
+    });
+    tokio::select! {
+        _ = discoverer.discover() => panic!("the parser hangs"),
+        () = begun => {}
+    }
     let error = discoverer.discover().await.unwrap_err();
     assert!(error.to_string().contains("earlier cycle"), "{error}");
-    *held.0.lock() = true;
-    held.1.notify_all();
-    let guard = async {
-        while discoverer.discover().await.is_err() {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), guard)
-        .await
-        .expect("the thread ends");
+    *held.is_free.lock() = true;
+    held.freed.notify_all();
+    eventually("the thread ends", async || {
+        discoverer.discover().await.is_ok()
+    })
+    .await;
 }
 
 /// Labels from nowhere but the code.

@@ -152,8 +152,9 @@ fn a_request_while_the_runtime_ends_does_not_hang() {
         drop(polled);
         done.send(()).unwrap();
     });
-    let patience = std::time::Duration::from_secs(20);
-    is_done.recv_timeout(patience).expect("it hangs");
+    is_done
+        .recv_timeout(testkit::time::GUARD)
+        .expect("it hangs");
 }
 
 /// The part of a body that comes while another connection is opened is sent over that.

@@ -65,7 +65,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A server with few connection slots. Incomplete requests have a minute, even if their slot is
+    /// A server with few connection slots. Incomplete requests have an hour, even if their slot is
     /// needed.
     fn new(half: Half) -> Self {
         let authority = CertificateAuthority::new("test");
@@ -80,12 +80,12 @@ impl Bench {
             }
             false => Listener::http(loopback()),
         };
-        let minute = Duration::from_secs(60);
+        let hour = Duration::from_secs(3600);
         let limits = changed(|limits: &mut Limits| {
             limits.connections = Some(PLACES);
-            limits.header_timeout = minute;
-            limits.tls_handshake_timeout = minute;
-            limits.closing_grace = minute;
+            limits.header_timeout = hour;
+            limits.tls_handshake_timeout = hour;
+            limits.closing_grace = hour;
         });
         let server = builder(Handler::echo(), limits).with_listener(listener);
         let server = server.bind().unwrap().start().unwrap();

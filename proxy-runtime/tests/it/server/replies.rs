@@ -101,8 +101,11 @@ async fn each_reply_is_counted_for_what_it_is() {
             assert_eq!(answer.status(), status, "{case}");
             eventually("the request is logged", async || causes.0.lock().len() == 1).await;
             assert_eq!(causes.0.lock()[0], cause, "{case}");
-            let expected = cause.map(|cause| format!("{cause} 1"));
-            assert_eq!(failures(&proxy), Vec::from_iter(expected), "{case}");
+            let expected = Vec::from_iter(cause.map(|cause| format!("{cause} 1")));
+            eventually(format!("{case}: {expected:?}"), async || {
+                failures(&proxy) == expected
+            })
+            .await;
         }
     }
 }

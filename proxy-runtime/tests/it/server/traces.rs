@@ -127,7 +127,7 @@ impl Way {
     async fn spans(&mut self, attempts: usize) -> (TraceSpan, Vec<TraceSpan>) {
         let mut all: Vec<TraceSpan> = Vec::new();
         while all.len() < attempts + 1 {
-            let next = tokio::time::timeout(Duration::from_secs(20), self.spans.recv()).await;
+            let next = tokio::time::timeout(Duration::from_secs(120), self.spans.recv()).await;
             let next = next.unwrap_or_else(|_| panic!("{}: only {all:#?}", self.name));
             all.extend(next.unwrap());
         }

@@ -1,10 +1,9 @@
 //! The fleet of the tests: two datacenters, services in them, a control plane, an Envoy.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use discovery_consul::client::{ConsulClient, ConsulOptions, FollowOptions};
@@ -104,8 +103,9 @@ impl ControlPlane {
         let client = ConsulOptions::default()
             .with_address(agent.url())
             .with_request_timeout(Duration::from_secs(3));
+        // A query is answered since there is news, and not since a wait is over: that is longer than any guard.
         let follow = FollowOptions::default()
-            .with_wait(Duration::from_secs(2))
+            .with_wait(Duration::from_secs(600))
             .with_backoff(Duration::from_millis(100))
             .with_backoff_max(Duration::from_secs(1));
         let mut options = ConsulSourceOptions::default();
@@ -282,16 +282,4 @@ fn bootstrap(
             }],
         },
     })
-}
-
-/// Returns the time until a condition holds, checked repeatedly.
-pub(crate) async fn measured<F, R>(what: &str, since: Instant, is_so: F) -> Duration
-where
-    F: Fn() -> R,
-    R: Future<Output = bool>,
-{
-    eventually(what.to_owned(), is_so).await;
-    let took = since.elapsed();
-    println!("{what}: {took:.2?}");
-    took
 }

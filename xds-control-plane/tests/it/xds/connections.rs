@@ -35,7 +35,7 @@ async fn poll(connection: &mut TcpStream) -> String {
 async fn who_says_nothing_gives_the_place_back() {
     let options = ServerOptions::default()
         .with_connections(3)
-        .with_opening_timeout(Duration::from_millis(200));
+        .with_opening_timeout(Duration::from_secs(1));
     let server = Running::with(Plan::default().snapshot(), options).await;
     let mut silent = Vec::new();
     for begin in ["", "P", "PRI * HTTP/2.0\r\n\r\nSM"] {
@@ -51,7 +51,7 @@ async fn who_says_nothing_gives_the_place_back() {
         let _ = guarded("its end", connection.read_to_end(&mut rest)).await;
     }
     // Who has begun in time may take breaks.
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(ask(&mut served).await, 200);
 }
 

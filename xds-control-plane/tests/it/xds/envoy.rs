@@ -206,8 +206,8 @@ async fn a_service_comes_and_goes_under_load_without_a_503() {
             .listen(listen);
         let both = stays.clone().service("comes", &[origin.addr()]);
         let options = ServerOptions::default()
-            .with_removal_grace(Duration::from_secs(2))
-            .with_addition_lead(Duration::from_secs(1));
+            .with_removal_grace(Duration::from_secs(4))
+            .with_addition_lead(Duration::from_secs(2));
         let server = Running::with(stays.snapshot(), options).await;
         let envoy = Envoy::start(&program, place, way, server.address);
         wait_for_answer(&envoy, listen, "stays", &origin).await;

@@ -149,7 +149,7 @@ fn requests_over_http2_are_counted_and_their_answers_looked_at() {
 
     let missing = Plan {
         warm_up: Duration::ZERO,
-        extent: Extent::Time(Duration::from_millis(20)),
+        extent: Extent::Time(Duration::from_millis(500)),
         ..two(Exchange::get(Resource::Kilobyte))
     };
     let tally = run_http2(&missing, address, 4, &mut |_| {}).unwrap();

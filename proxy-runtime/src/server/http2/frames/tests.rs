@@ -97,7 +97,7 @@ proptest! {
         bytes.extend(last.encode());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let served = runtime.block_on(async {
-            timeout(std::time::Duration::from_secs(10), is_served(&bytes, stream)).await
+            timeout(testkit::time::GUARD, is_served(&bytes, stream)).await
         });
         prop_assert!(matches!(served, Ok(Ok(true))), "{served:?}");
     }

@@ -96,7 +96,7 @@ async fn first(resolver: &Resolver, name: &str) -> String {
 
 #[tokio::test]
 async fn answers_of_every_kind_are_read() {
-    let world = World::new("options attempts:1 timeout:1", "").await;
+    let world = World::new("options attempts:1 timeout:3", "").await;
     let v4 = ips(&["192.0.2.1", "192.0.2.2"]);
     let v6 = ips(&["2001:db8::1"]);
     let both = [&v4[..], &v6].concat();
@@ -137,9 +137,7 @@ async fn answers_of_every_kind_are_read() {
     assert_eq!(look_up("alias.example").await, (Ok(v4.clone()), 30));
     assert_eq!(look_up("tcp.example").await, (Ok(v4.clone()), 20));
     assert!(world.server.asked().iter().any(|asked| asked.tcp));
-    let begun = Instant::now();
     assert_eq!(look_up("only.example").await, (Ok(v4.clone()), 20));
-    assert!(begun.elapsed() < Duration::from_millis(900), "{begun:?}");
     assert_eq!(look_up("forged.example").await, (Ok(v4.clone()), 20));
     let none = "the name has no address".to_owned();
     assert_eq!(look_up("none.example").await, (Err(none), 1));
@@ -155,6 +153,21 @@ async fn answers_of_every_kind_are_read() {
     assert_eq!(look_up("flips.example").await, (Ok(v4.clone()), 1));
     assert_eq!(look_up("for-ever.example").await, (Ok(v4), 3600));
     assert!(look_up("a..b").await.0.is_err());
+}
+
+/// The other family is waited for half a second, and not the nine of a server that does not respond.
+#[tokio::test]
+async fn a_family_that_is_never_told_of_holds_nobody_up() {
+    let world = World::new("options attempts:1 timeout:9", "").await;
+    let v4 = ips(&["192.0.2.1"]);
+    world
+        .server
+        .set("only.example", Says::OnlyV4(v4.clone(), 20));
+    let dns = world.dns();
+    let begun = Instant::now();
+    assert_eq!(look_up(&dns, "only.example").await, (Ok(v4), 20));
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(7), "{took:?}");
 }
 
 #[tokio::test]
@@ -194,7 +207,7 @@ async fn domains_are_searched_until_a_server_is_silent() {
 
 #[tokio::test]
 async fn another_server_is_asked_when_one_is_silent_or_cannot_say() {
-    let world = World::new("options timeout:4", "").await;
+    let world = World::new("options timeout:9", "").await;
     let other = NameServer::start().await;
     other.set("*.example", Says::Addresses(ips(&["192.0.2.5"]), 20));
     let servers = [world.server.address(), other.address()];
@@ -209,13 +222,13 @@ async fn another_server_is_asked_when_one_is_silent_or_cannot_say() {
     // The first server that responds decides: there is no such name.
     assert!(look_up(&dns, "c.example").await.0.is_err());
     assert_eq!(other.times("c.example"), 0);
+    // After a second, and not after the nine of the silent server.
     let begun = Instant::now();
     assert_eq!(look_up(&dns, "a.example").await.0, Ok(ips(&["192.0.2.5"])));
-    assert!(begun.elapsed() < Duration::from_millis(1900), "{begun:?}");
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(7), "{took:?}");
     // The silent server comes last from now on.
-    let begun = Instant::now();
     assert_eq!(look_up(&dns, "b.example").await.0, Ok(ips(&["192.0.2.5"])));
-    assert!(begun.elapsed() < Duration::from_millis(900), "{begun:?}");
     assert_eq!(world.server.times("b.example"), 0);
 }
 
@@ -288,11 +301,13 @@ async fn addresses_are_kept_for_their_time_and_the_last_ones_while_the_server_fa
     let world = World::new("", "").await;
     let server = &world.server;
     server.set("a.example", Says::Addresses(ips(&["192.0.2.1"]), 1));
+    server.set("b.example", Says::Addresses(ips(&["192.0.2.1"]), 3600));
     let resolver = world.resolver();
     for _ in 0..20 {
         assert_eq!(first(&resolver, "a.example").await, "192.0.2.1");
+        assert_eq!(first(&resolver, "b.example").await, "192.0.2.1");
     }
-    assert_eq!(server.times("a.example"), 1);
+    assert_eq!(server.times("b.example"), 1);
     server.set("a.example", Says::Addresses(ips(&["192.0.2.2"]), 1));
     sleep(Duration::from_millis(1100)).await;
     assert_eq!(first(&resolver, "a.example").await, "192.0.2.2");
@@ -304,7 +319,8 @@ async fn addresses_are_kept_for_their_time_and_the_last_ones_while_the_server_fa
             let found = first(&resolver, "a.example").await;
             assert_eq!(found, "192.0.2.2", "{fault:?}");
         }
-        assert!(begun.elapsed() < Duration::from_millis(1900), "{fault:?}");
+        // The first of them waits for a second at most, and not for all of the look-up.
+        assert!(begun.elapsed() < LONGEST, "{fault:?}");
         let [unresolved] = &resolver.names().unresolved()[..] else {
             panic!("{fault:?}: the name does not resolve");
         };
@@ -336,11 +352,13 @@ async fn six_hundred_names_that_hang_hold_nobody_up() {
     while resolver.kinds.new.free() > 768 - 600 {
         sleep(Duration::from_millis(5)).await;
     }
-    sleep(Duration::from_millis(200)).await;
-    let begun = Instant::now();
+    let mut asked = 0;
+    while server.asked().len() > asked {
+        asked = server.asked().len();
+        sleep(Duration::from_millis(200)).await;
+    }
     assert_eq!(first(&resolver, "new.example").await, "192.0.2.1");
-    let took = begun.elapsed();
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(hanging.iter().all(|hangs| !hangs.is_finished()));
     let ends = join_all(hanging).await;
     assert!(ends.iter().all(|end| !matches!(end, Ok(Ok(Ok(_))))));
 }
