@@ -143,7 +143,7 @@ async fn haproxy_speaks_for_its_clients() {
         let front = SocketAddr::from(([127, 0, 0, 1], peers::free_port()));
         // A client of its own address: HAProxy listens with the protocol as well, which names one.
         let file = ConfigFile::new(&format!(
-            "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\n\
+            "defaults\n  mode tcp\n  timeout connect 60s\n  timeout client 60s\n  timeout server 60s\n\
              frontend f\n  bind {front} accept-proxy\n  default_backend b\n\
              backend b\n  server s {} {option}\n",
             gateway.address
@@ -155,7 +155,7 @@ async fn haproxy_speaks_for_its_clients() {
             "PROXY TCP4 192.0.2.9 192.0.2.1 4711 80\r\nGET /x HTTP/1.1\r\nHost: h\r\n\r\n";
         eventually("HAProxy listens", async || {
             let answer = RawClient::exchange(front, request);
-            let answer = tokio::time::timeout(Duration::from_secs(2), answer).await;
+            let answer = tokio::time::timeout(Duration::from_secs(10), answer).await;
             answer.is_ok_and(|answer| answer.is_ok_and(|answer| answer.status() == 200))
         })
         .await;
@@ -171,7 +171,7 @@ async fn haproxy_reads_the_header_of_the_gateway() {
     };
     let destination = SocketAddr::from(([127, 0, 0, 1], peers::free_port()));
     let file = ConfigFile::new(&format!(
-        "defaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\n\
+        "defaults\n  mode http\n  timeout connect 60s\n  timeout client 60s\n  timeout server 60s\n\
          frontend f\n  bind {destination} accept-proxy\n  \
          http-request return status 200 content-type text/plain lf-string \"%[src]:%[src_port] to %[dst]:%[dst_port]\"\n"
     ));

@@ -18,8 +18,8 @@ use testkit::time::guarded;
 /// The last line that `run` prints at its start.
 const READY: &str = "a second Ctrl-C stops at once";
 
-/// Half of the shortest default timeout.
-const SOON: Duration = Duration::from_secs(5);
+/// The shortest default timeout: who is given up sooner has another one.
+const SOON: Duration = Duration::from_secs(10);
 
 /// A running gateway in front of a destination that echoes requests.
 struct Gateway {

@@ -516,7 +516,7 @@ async fn h2load_loses_nothing_while_the_file_changes() {
     command
         .args(["-n", "3000", "-c", "4", "-m", "8"])
         .arg(format!("http://{address}/"));
-    let load = tokio::spawn(peers::output_within(Duration::from_secs(120), command));
+    let load = tokio::spawn(peers::output_within(Duration::from_secs(250), command));
     for i in 0..10 {
         let destination = if i % 2 == 0 { &green } else { &blue };
         let before = destination.traffic().requests();

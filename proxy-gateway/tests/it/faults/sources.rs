@@ -1,7 +1,6 @@
 //! Sources of services that are lost and return. What they say when they are back is served.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Instant;
 
 use discovery_serf::Member;
 use discovery_serf::testing::AgentInMemory;
@@ -10,7 +9,7 @@ use testkit::consul::{Consul, ConsulAgent};
 use testkit::origin::{NamedOrigin, Origin};
 use testkit::time::eventually;
 
-use crate::faults::{Requests, assert_soon, get};
+use crate::faults::{Requests, get};
 use crate::xds::{ControlPlane, from_xds, gateway};
 
 /// Requests while a source is away.
@@ -45,9 +44,7 @@ impl Served {
 
     /// Waits until requests are served as the source says that is back.
     async fn with_source_again(self, now: &NamedOrigin) {
-        let begin = Instant::now();
         by(self.proxy, now).await;
-        assert_soon(begin, "the source");
         self.requests.go_on("the source is back").await;
         self.requests.end().await;
         eventually("the source lives", async || !is_failing(self.admin).await).await;
