@@ -307,8 +307,10 @@ async fn no_instance_and_no_usable_instance_are_told_apart_beside_a_wrong_label(
     ] {
         edit(&cluster, &WRONG, instances);
         let report = after_a_while(&running).await;
-        let serves = quarantined(&running)[0].serves();
+        let listed = quarantined(&running);
+        let serves = listed[0].serves();
         assert!(serves.ends_with(" ago, no destination"), "{serves}");
+        assert_eq!(listed[0].has_unusable_instances(), !instances.is_empty());
         let (state, text) = told(&discoverer, &report);
         assert_eq!(state, HealthState::Warning);
         assert!(text.starts_with("Its labels are those of "), "{text}");
