@@ -18,29 +18,6 @@ const UNUSABLE: [(&str, &str); 8] = [
     ("", "is not an absolute URL"),
 ];
 
-fn one_service(labels: &[(&str, &str)], instances: &[(i64, &str)]) -> FakeCluster {
-    let cluster = FakeCluster::new();
-    edit(&cluster, labels, instances);
-    cluster
-}
-
-fn edit(cluster: &FakeCluster, labels: &[(&str, &str)], instances: &[(i64, &str)]) {
-    cluster.edit(|contents| {
-        *contents = Default::default();
-        contents
-            .application_type("T", "1", [])
-            .service_type("T", "1", "S", labels.iter().copied())
-            .application("fabric:/A", "T", "1", [])
-            .stateless("fabric:/A/Web", "S", [("p", instances.to_vec())]);
-    });
-}
-
-/// Waits until everything was read, and returns the report. Types are read every ten minutes at the latest.
-async fn after_a_while(running: &Running) -> Arc<CycleReport> {
-    let now = running.provider.state().status.cycles;
-    running.report(now + 40).await
-}
-
 fn quarantined(running: &Running) -> Vec<QuarantinedService> {
     running.provider.state().status.quarantined.clone()
 }
@@ -243,11 +220,6 @@ async fn a_service_without_instances_is_not_listed() {
 /// A wrong label, unusable addresses and instances that have moved, in each order.
 #[tokio::test(start_paused = true)]
 async fn wrong_labels_and_unusable_addresses_and_moves_do_not_hide_each_other() {
-    const WRONG: [(&str, &str); 3] = [
-        ("YARP.Enable", "true"),
-        ("YARP.Routes.r1.Path", "/{**catch-all}"),
-        ("YARP.Routes.r1.Order", "abc"),
-    ];
     let bad = "https://+:1";
     let cluster = one_service(&LABELS, &[(1, "https://a:1"), (2, "https://b:2")]);
     let running = Running::start(&discoverer(&cluster));
@@ -292,11 +264,6 @@ async fn wrong_labels_and_unusable_addresses_and_moves_do_not_hide_each_other() 
 /// A wrong label of a service without an instance, or with unusable ones: the report says which, and names the label.
 #[tokio::test(start_paused = true)]
 async fn no_instance_and_no_usable_instance_are_told_apart_beside_a_wrong_label() {
-    const WRONG: [(&str, &str); 3] = [
-        ("YARP.Enable", "true"),
-        ("YARP.Routes.r1.Path", "/{**catch-all}"),
-        ("YARP.Routes.r1.Order", "abc"),
-    ];
     let cluster = one_service(&LABELS, &[]);
     let discoverer = discoverer(&cluster);
     let running = Running::start(&discoverer);
