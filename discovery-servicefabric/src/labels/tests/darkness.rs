@@ -187,8 +187,8 @@ fn a_cluster_without_a_destination_is_named_also_at_a_listener_that_no_label_nam
     };
     assert!(
         message.starts_with(
-            "writes have no destination, since the primary has not a usable endpoint called `admin`: of the first one, its \
-             listener `admin` is a URL of all"
+            "writes have no destination, since the primary has not a usable endpoint called `admin`: of the first one, \
+             its listener `admin` is a URL of all"
         ),
         "{message}"
     );
