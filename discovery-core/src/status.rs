@@ -162,9 +162,18 @@ pub struct QuarantinedService {
     /// True if the service is described correctly, and lacks only destinations that can be used.
     #[serde(skip)]
     pub(crate) is_unusable: bool,
+    /// True if there are instances that cannot be destinations.
+    #[serde(skip)]
+    pub(crate) has_unusable: bool,
 }
 
 impl QuarantinedService {
+    /// Returns true if a cluster of the service has no destination although there are instances: their addresses cannot
+    /// be used. A service without an instance has no destination either.
+    pub fn has_unusable_instances(&self) -> bool {
+        self.has_unusable
+    }
+
     /// Returns a text for people about what serves: `rules of 12 minutes ago, destinations of 2 s ago`, or
     /// `rules of 2 s ago, no destination`, or `nothing serves`.
     pub fn serves(&self) -> String {
@@ -241,6 +250,7 @@ mod tests {
             destinations: Some(Timestamp::ago(Duration::from_secs(2))),
             problems: Problems::new(),
             is_unusable: false,
+            has_unusable: false,
         };
         assert_eq!(
             service.serves(),

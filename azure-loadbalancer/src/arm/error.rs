@@ -217,6 +217,19 @@ impl ArmError {
         self.0.request_id.as_deref()
     }
 
+    /// Returns true if the credentials are rejected: by the resource manager, or by the authority that gives tokens.
+    pub(crate) fn is_of_credentials(&self) -> bool {
+        match self.0.kind {
+            ArmErrorKind::Unauthenticated | ArmErrorKind::Forbidden => true,
+            ArmErrorKind::Token => self.token_error().is_some_and(TokenError::is_rejected),
+            _ => false,
+        }
+    }
+
+    fn token_error(&self) -> Option<&TokenError> {
+        self.0.source.as_deref()?.downcast_ref()
+    }
+
     /// Returns true if a retry may succeed without any other change.
     pub fn is_retriable(&self) -> bool {
         match self.0.kind {
@@ -227,12 +240,7 @@ impl ArmError {
             | ArmErrorKind::Conflict
             | ArmErrorKind::Operation
             | ArmErrorKind::PreconditionFailed => true,
-            ArmErrorKind::Token => {
-                let cause = self.0.source.as_deref();
-                cause
-                    .and_then(|cause| cause.downcast_ref::<TokenError>())
-                    .is_some_and(TokenError::is_transient)
-            }
+            ArmErrorKind::Token => self.token_error().is_some_and(TokenError::is_transient),
             ArmErrorKind::Unauthenticated
             | ArmErrorKind::Forbidden
             | ArmErrorKind::NotFound

@@ -7,7 +7,7 @@ use discovery_core::{DiscoverError, DiscoveredService, Discoverer, Discovery};
 use proxy_model::Problem;
 use proxy_model::config::DestinationConfig;
 
-use crate::arm::{ArmClient, ArmError, ArmErrorKind};
+use crate::arm::{ArmClient, ArmError};
 use crate::resources::{
     ArmId, BackendAddressPool, LoadBalancer, LoadBalancingRule, NetworkInterface, TransportProtocol,
 };
@@ -90,10 +90,8 @@ impl Discoverer for LoadBalancerDiscoverer {
     async fn discover(&self) -> Result<Discovery, DiscoverError> {
         let (balancer, interfaces) = self.read().await.map_err(|error| {
             let message = format!("load balancer {} cannot be read", self.load_balancer);
-            let failed = match error.kind() {
-                ArmErrorKind::Unauthenticated | ArmErrorKind::Forbidden => {
-                    DiscoverError::rejected(message)
-                }
+            let failed = match error.is_of_credentials() {
+                true => DiscoverError::rejected(message),
                 _ if error.is_retriable() => DiscoverError::transient(message),
                 _ => DiscoverError::permanent(message),
             };

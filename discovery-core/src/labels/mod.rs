@@ -90,6 +90,9 @@ pub struct Parsed {
     /// Problems of the labels. The pointers are label keys: `/proxy.routes.api.order`. An error quarantines
     /// the service: its last known good form serves in place of this fragment.
     pub problems: Problems,
+    /// True if there are instances that cannot be destinations of some cluster; see
+    /// [`with_unusable`](Self::with_unusable).
+    pub has_unusable: bool,
 }
 
 impl Parsed {
@@ -98,6 +101,7 @@ impl Parsed {
         Self {
             fragment: Some(fragment),
             problems: Problems::new(),
+            has_unusable: false,
         }
     }
 
@@ -110,6 +114,14 @@ impl Parsed {
     #[must_use]
     pub fn with_problems(mut self, problems: Problems) -> Self {
         self.problems = problems;
+        self
+    }
+
+    /// Marks a cluster without a destination although there are instances. The problems name them. For
+    /// [`with_rebuild`](crate::DiscoveredService::with_rebuild).
+    #[must_use]
+    pub fn with_unusable(mut self, has_unusable: bool) -> Self {
+        self.has_unusable = has_unusable;
         self
     }
 }

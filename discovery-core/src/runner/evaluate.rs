@@ -22,6 +22,8 @@ pub(super) struct Evaluation {
     pub(super) problems: Problems,
     /// The service's last known good rules with its current destinations, in case the fragment is unusable.
     pub(super) fallback: Option<Arc<ProxyConfig>>,
+    /// True if some cluster of the fallback has no destination although there are instances.
+    pub(super) has_unusable: bool,
 }
 
 impl Evaluation {
@@ -35,6 +37,7 @@ impl Evaluation {
             fragment: None,
             problems: problem.into(),
             fallback: None,
+            has_unusable: false,
         }
     }
 }
@@ -82,6 +85,7 @@ impl Evaluator {
             fragment,
             problems,
             fallback: None,
+            has_unusable: false,
         }
     }
 

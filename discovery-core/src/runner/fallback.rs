@@ -29,8 +29,9 @@ impl Evaluator {
         let mut changed = Vec::new();
         for (position, good) in in_doubt {
             let (service, evaluation) = &mut answer[position];
-            let (fallback, warnings) = self.fallback(service, evaluation, &good);
+            let (fallback, warnings, has_unusable) = self.fallback(service, evaluation, &good);
             evaluation.fallback = fallback;
+            evaluation.has_unusable = has_unusable;
             // The problems of the rules that serve, such as those of addresses, which are not checked while labels are
             // wrong.
             for warning in warnings {
@@ -50,20 +51,38 @@ impl Evaluator {
         changed
     }
 
-    /// Returns the last known good rules with the current destinations, and their warnings. `None` if the current
-    /// addresses are unknown.
+    /// Returns the last known good rules with the current destinations, their warnings, and true if a cluster has no
+    /// destination although there are instances. `None` if the current addresses are unknown.
     fn fallback(
         &self,
         service: &DiscoveredService,
         evaluation: &Evaluation,
         good: &Good,
-    ) -> (Option<Arc<ProxyConfig>>, Problems) {
+    ) -> (Option<Arc<ProxyConfig>>, Problems, bool) {
         let labels = good.labels.as_ref();
         let made = labels.and_then(|labels| self.made_again(service, labels, good));
-        match made {
-            Some((fragment, warnings)) => (Some(fragment), warnings),
-            None => (self.grafted(service, evaluation, good), Problems::new()),
-        }
+        let (fragment, warnings, has_unusable) = match made {
+            Some((fragment, warnings, has_unusable)) => (Some(fragment), warnings, has_unusable),
+            None => (
+                self.grafted(service, evaluation, good),
+                Problems::new(),
+                false,
+            ),
+        };
+        // Also those that were left out here.
+        let is_empty = fragment
+            .as_ref()
+            .is_some_and(|made| !has_destinations(made));
+        let has_instances = match &service.content {
+            ServiceContent::Labelled(described) => !described.destinations.is_empty(),
+            ServiceContent::Config(config) => has_destinations(config),
+            _ => false,
+        };
+        (
+            fragment,
+            warnings,
+            has_unusable || is_empty && has_instances,
+        )
     }
 
     /// Returns the configuration that the last known good labels make of the service's current state.
@@ -72,7 +91,7 @@ impl Evaluator {
         service: &DiscoveredService,
         labels: &Labels,
         good: &Good,
-    ) -> Option<(Arc<ProxyConfig>, Problems)> {
+    ) -> Option<(Arc<ProxyConfig>, Problems, bool)> {
         let parsed: Parsed = match (&service.rebuild, &service.content) {
             (Some(rebuild), _) => contained_call(|| rebuild.with(labels)).ok()?,
             (None, ServiceContent::Labelled(described)) => {
@@ -91,7 +110,8 @@ impl Evaluator {
         if self.filter(&mut fragment).has_errors() {
             return None;
         }
-        Some((self.usable(fragment)?, parsed.problems))
+        let has_unusable = parsed.has_unusable;
+        Some((self.usable(fragment)?, parsed.problems, has_unusable))
     }
 
     /// Returns the last known good form with the current destinations of clusters of the same name.
@@ -150,4 +170,9 @@ impl Evaluator {
         let left = Arc::new(fragment);
         compiles(&left).then_some(left)
     }
+}
+
+fn has_destinations(config: &ProxyConfig) -> bool {
+    let mut clusters = config.clusters.values();
+    clusters.any(|cluster| !cluster.destinations.is_empty())
 }

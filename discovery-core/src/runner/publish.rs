@@ -1,6 +1,6 @@
 //! The reports and log messages of a runner.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -260,8 +260,10 @@ impl Publisher {
             let failures = before.status.consecutive_failures;
             tracing::info!(target: "discovery::runner", provider, failures, "the source answers again");
         }
-        let known: HashSet<&str> = names(&before.status.quarantined);
-        let fresh = quarantined.iter().filter(|q| !known.contains(&*q.service));
+        let known: HashMap<&str, bool> = kinds(&before.status.quarantined);
+        // A service of the other kind is news, too: it needs another correction.
+        let is_news = |q: &&QuarantinedService| known.get(&*q.service) != Some(&q.is_unusable);
+        let fresh = quarantined.iter().filter(is_news);
         for service in fresh.clone().take(MOST_LOGGED) {
             let what = match service.is_unusable {
                 true => "requests to the service lack a destination that can be used",
@@ -285,8 +287,9 @@ impl Publisher {
                 "more services are quarantined, for reasons of either kind",
             );
         }
-        let still: HashSet<&str> = names(quarantined);
-        let recovered = known.difference(&still).count();
+        let still = kinds(quarantined);
+        let recovered = known.keys().filter(|name| !still.contains_key(*name));
+        let recovered = recovered.count();
         if recovered > 0 {
             tracing::info!(
                 target: "discovery::runner",
@@ -346,6 +349,8 @@ fn add_own_problems(state: &mut ProviderState) {
     }
 }
 
-fn names(quarantined: &[QuarantinedService]) -> HashSet<&str> {
-    quarantined.iter().map(|q| &*q.service).collect()
+/// The services by name, with true for those that are described correctly.
+fn kinds(quarantined: &[QuarantinedService]) -> HashMap<&str, bool> {
+    let kinds = quarantined.iter().map(|q| (&*q.service, q.is_unusable));
+    kinds.collect()
 }

@@ -66,6 +66,7 @@ impl Known {
     pub(super) fn accept(&mut self, service: DiscoveredService, evaluation: Evaluation) {
         let evaluation = Evaluation {
             fallback: None,
+            has_unusable: false,
             ..evaluation
         };
         self.accepted = Some((service.content, service.problems, evaluation));

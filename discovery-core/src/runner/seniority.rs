@@ -1,6 +1,6 @@
 //! The order among routes of different services that match the same requests: the one that serves keeps them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use proxy_model::RouteId;
 use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch};
@@ -86,20 +86,19 @@ fn takes_the_same(a: &RouteConfig, b: &RouteConfig) -> bool {
     let (a, b) = (&a.r#match, &b.r#match);
     match (&a.hosts, &b.hosts) {
         (Some(of_a), Some(of_b)) if of_a != of_b => {
-            // A host in punycode is the same as that in Unicode.
             let respelled = RouteMatch {
                 hosts: Some(of_b.clone()),
                 ..a.clone()
             };
-            is_each_the_same(of_a, of_b) && respelled == *b
+            hosts(of_a) == hosts(of_b) && respelled == *b
         }
         _ => a == b,
     }
 }
 
-fn is_each_the_same(a: &[String], b: &[String]) -> bool {
-    let ascii = |host: &str| HostPattern::parse(host).ok().map(|host| host.to_ascii());
-    let is_same =
-        |(a, b): (&String, &String)| a == b || ascii(a).is_some_and(|of_a| Some(of_a) == ascii(b));
-    a.len() == b.len() && a.iter().zip(b).all(is_same)
+/// The hosts in one spelling: neither their order nor the difference between punycode and Unicode is relevant.
+fn hosts(hosts: &[String]) -> BTreeSet<String> {
+    let ascii = |host: &String| HostPattern::parse(host).map(|host| host.to_ascii());
+    let spelled = |host| ascii(host).unwrap_or_else(|_| host.clone());
+    hosts.iter().map(spelled).collect()
 }

@@ -113,6 +113,8 @@ struct Fallback {
     rules: Arc<ProxyConfig>,
     /// The id prefixes of unreadable destinations.
     unread: Vec<Arc<str>>,
+    /// True if some cluster has no destination although there are instances.
+    has_unusable: bool,
 }
 
 impl Settling {
@@ -166,9 +168,11 @@ impl Settling {
                 Err(clash) => problems.append(clash),
             }
         }
+        let has_unusable = evaluation.has_unusable || !service.unusable.is_empty();
         let fallback = evaluation.fallback.map(|rules| Fallback {
             rules,
             unread: service.unread,
+            has_unusable,
         });
         self.quarantine(name, known, problems, fallback);
     }
@@ -187,6 +191,7 @@ impl Settling {
             destinations: good.serving_destinations_at(),
             problems: service.unusable.clone(),
             is_unusable: true,
+            has_unusable: true,
         });
     }
 
@@ -226,7 +231,8 @@ impl Settling {
             serves.map(|good| good.at),
             serves.and_then(Good::serving_destinations_at),
         );
-        self.list_quarantined(name, known, problems, good, destinations);
+        let has_unusable = !service.unusable.is_empty();
+        self.list_quarantined(name, known, problems, (good, destinations), has_unusable);
     }
 
     /// Adds a service that does not serve as described.
@@ -237,6 +243,7 @@ impl Settling {
         mut problems: Problems,
         fallback: Option<Fallback>,
     ) {
+        let has_unusable = fallback.as_ref().is_some_and(|form| form.has_unusable);
         let good = match fallback {
             Some(fallback) => self.serve_fallback(name, known, fallback),
             None => None,
@@ -245,7 +252,7 @@ impl Settling {
         let destinations = (known.good.as_ref()).and_then(Good::serving_destinations_at);
         let destinations = destinations.filter(|_| good.is_some());
         known.accepted = None;
-        self.list_quarantined(name, known, problems, good, destinations);
+        self.list_quarantined(name, known, problems, (good, destinations), has_unusable);
     }
 
     /// Lists a service that does not serve as described, with the times at which its rules and destinations
@@ -255,8 +262,8 @@ impl Settling {
         name: &Arc<str>,
         known: &mut Known,
         problems: Problems,
-        good: Option<Timestamp>,
-        destinations: Option<Timestamp>,
+        (good, destinations): (Option<Timestamp>, Option<Timestamp>),
+        has_unusable: bool,
     ) {
         let since = known
             .quarantine
@@ -270,6 +277,7 @@ impl Settling {
             destinations,
             problems: problems.clone(),
             is_unusable: false,
+            has_unusable,
         });
         let outcome = ServiceOutcome::Quarantined {
             last_known_good_age: good.map(|at| at.age()),
@@ -306,7 +314,7 @@ impl Settling {
         &mut self,
         name: &Arc<str>,
         known: &mut Known,
-        Fallback { rules, unread }: Fallback,
+        Fallback { rules, unread, .. }: Fallback,
     ) -> Option<Timestamp> {
         let good = known.good.as_mut()?;
         self.claim(name, &rules).ok()?;

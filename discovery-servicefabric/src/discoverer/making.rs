@@ -28,6 +28,11 @@ pub(super) struct Making {
     pub(super) parser: Option<Arc<dyn ServiceParser>>,
 }
 
+fn has_unusable(problems: &Problems) -> bool {
+    let mut problems = problems.iter();
+    problems.any(|problem| problem.code == NO_USABLE_ENDPOINT)
+}
+
 impl Making {
     /// The cluster of a service that has the name of another one.
     pub(super) fn conflicting_cluster(
@@ -180,7 +185,9 @@ impl Making {
             let parsed = parser.parse(&description);
             let config = parsed.config.map(Arc::unwrap_or_clone);
             let made = config.map_or_else(Parsed::not_enabled, Parsed::new);
+            let has_unusable = has_unusable(&parsed.problems);
             made.with_problems(parsed.problems)
+                .with_unusable(has_unusable)
         })
     }
 

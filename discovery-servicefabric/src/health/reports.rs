@@ -28,6 +28,9 @@ const NOT_DONE: [&str; 5] = [
     "unsupported_label",
 ];
 
+/// The code of the warning that earlier destinations of unreadable partitions do not serve any more.
+const DESTINATIONS_TOO_OLD: &str = "destinations_too_old";
+
 /// The content of a report.
 struct Finding {
     state: HealthState,
@@ -84,52 +87,36 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
     let stale = subject.and_then(|subject| subject.stale.as_ref());
     match &service.outcome {
         ServiceOutcome::Accepted { clusters, routes } => {
-            if let Some(stale) = stale {
-                let mut text = String::from(
-                    "The last known state of the service is served, since calls fail: ",
-                );
-                text.push_str(&stale.error);
-                return Some(Finding {
-                    state: HealthState::Warning,
-                    text,
-                    news: Some("stale".to_owned()),
-                    age: Some(aged(stale.at.elapsed())),
-                });
-            }
-            let rejected = subject.and_then(all_rejected);
-            let mut problems = service.problems.iter();
-            let is_dark = problems.any(|problem| problem.code == NO_USABLE_ENDPOINT);
-            let (state, mut text) = match rejected {
-                Some(reasons) => (HealthState::Warning, reasons),
-                None if is_dark => {
-                    let text = "A part of the service has no destination; the rest is served.";
-                    (HealthState::Warning, text.to_owned())
-                }
+            let dark = without_destination(service, subject);
+            let is_well = dark.is_none() && stale.is_none();
+            let mut text = match dark {
+                Some(reasons) => reasons,
                 None => {
                     let names: Vec<_> = clusters.iter().map(|id| format!("`{id}`")).collect();
                     let names = names.join(", ");
                     let routes = routes.len();
-                    let text =
-                        format!("The service is served. Clusters: {names}. Routes: {routes}.");
-                    let mut problems = service.problems.iter();
-                    let state = match problems.any(|p| NOT_DONE.contains(&&*p.code)) {
-                        true => HealthState::Warning,
-                        false => HealthState::Ok,
-                    };
-                    (state, text)
+                    format!("The service is served. Clusters: {names}. Routes: {routes}.")
                 }
             };
-            let unread = service
-                .problems
-                .iter()
-                .any(|p| p.code == PARTITION_NOT_READ);
-            let news = unread.then(|| codes(&text, &service.problems));
+            let state = match !is_well || has_code(&service.problems, &NOT_DONE) {
+                true => HealthState::Warning,
+                false => HealthState::Ok,
+            };
+            let unread = has_code(&service.problems, &[PARTITION_NOT_READ]);
+            let mut news = (unread || stale.is_some()).then(|| codes(&text, &service.problems));
+            let mut age = None;
+            if let Some(stale) = stale {
+                let outage = "The last known state of the service is used, since calls fail: ";
+                text = format!("{outage}{}\n{text}", stale.error);
+                news = news.map(|news| format!("{outage}\n{news}"));
+                age = Some(aged(stale.at.elapsed()));
+            }
             list(&mut text, &service.problems);
             Some(Finding {
                 state,
                 text,
                 news,
-                age: None,
+                age,
             })
         }
         // Another service's problem, and no data of this service serves that could be called old.
@@ -141,24 +128,38 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
             last_known_good_age,
             destinations_age,
         } => {
-            let mut text = String::from(match (is_unread, last_known_good_age.is_some()) {
-                (true, _) => "The service could not be read; its last known state is served.",
-                (false, true) => {
-                    "The service is served by its last known good labels: its current labels are invalid."
+            let serves = (last_known_good_age.is_some(), destinations_age.is_some());
+            let mut text = match (is_unread, serves) {
+                (true, (_, true)) => {
+                    "The service could not be read; its last known state is served.".to_owned()
                 }
-                (false, false) => "The service is not served: its labels are invalid.",
-            });
+                (true, (_, false)) => {
+                    "The service could not be read, and its last known state has no destination."
+                        .to_owned()
+                }
+                (false, (true, true)) => {
+                    "The service is served by its last known good labels: its current labels are invalid."
+                        .to_owned()
+                }
+                (false, (true, false)) => format!(
+                    "The service has {}. Its current labels are invalid, and its last known good labels apply.",
+                    lacking(&service.problems)
+                ),
+                (false, (false, _)) => "The service is not served: its labels are invalid.".to_owned(),
+            };
             let age = last_known_good_age.map(|rules| match destinations_age {
                 Some(replicas) if *replicas < rules => format!(
                     "What serves: labels of {} ago, replicas of {} ago.",
                     rounded(rules),
                     rounded(*replicas)
                 ),
-                _ => aged(rules),
+                Some(_) => aged(rules),
+                None => format!("Its labels are those of {} ago.", rounded(rules)),
             });
-            let parts = service.problems.iter();
-            let mut parts = parts.filter(|p| p.code == PARTITION_NOT_READ).peekable();
-            let news = match (is_unread, parts.peek().is_some()) {
+            let news = match (
+                is_unread,
+                has_code(&service.problems, &[PARTITION_NOT_READ]),
+            ) {
                 (true, _) => Some(codes(&text, &service.problems)),
                 (false, true) => Some(mistakes(&text, &service.problems)),
                 (false, false) => None,
@@ -188,6 +189,31 @@ fn finding(service: &ServiceReport, subject: Option<&Subject>) -> Option<Finding
         }
         _ => None,
     }
+}
+
+/// Returns the kind of destination that a service with none lacks.
+fn lacking(problems: &Problems) -> &'static str {
+    if has_code(problems, &[NO_USABLE_ENDPOINT]) {
+        "no destination that can be used"
+    } else if has_code(problems, &[PARTITION_NOT_READ, DESTINATIONS_TOO_OLD]) {
+        "no destination that is known"
+    } else {
+        "no replica that is ready for requests"
+    }
+}
+
+fn has_code(problems: &Problems, codes: &[&str]) -> bool {
+    let mut problems = problems.iter();
+    problems.any(|problem| codes.contains(&&*problem.code))
+}
+
+/// Returns the reason why the service, or a part of it, has no destination although replicas are ready.
+fn without_destination(service: &ServiceReport, subject: Option<&Subject>) -> Option<String> {
+    let part = || {
+        let text = "A part of the service has no destination; the rest is served.";
+        has_code(&service.problems, &[NO_USABLE_ENDPOINT]).then(|| text.to_owned())
+    };
+    subject.and_then(all_rejected).or_else(part)
 }
 
 /// Returns the reason why the service has no destination although replicas are ready.
@@ -298,7 +324,7 @@ fn mistakes(text: &str, problems: &Problems) -> String {
     let mut said = text.to_owned();
     for problem in problems.iter() {
         let _ = match &*problem.code {
-            PARTITION_NOT_READ | "destinations_not_read" | "destinations_too_old" => {
+            PARTITION_NOT_READ | "destinations_not_read" | DESTINATIONS_TOO_OLD => {
                 write!(said, "\n{}", problem.code)
             }
             _ => write!(said, "\n{problem}"),

@@ -127,9 +127,9 @@ impl Contents {
         partitions: impl IntoIterator<Item = (&'a str, Vec<(i64, &'a str)>)>,
     ) -> &mut Self {
         let partitions = partitions.into_iter().map(|(id, instances)| {
-            let instances = instances.into_iter().map(|(id, address)| {
-                replica(ServiceKind::Stateless, id, &listener("web", address))
-            });
+            let instances = instances
+                .into_iter()
+                .map(|(id, address)| replica(ServiceKind::Stateless, id, &published(address)));
             (id, instances.collect())
         });
         self.service(name, type_name, ServiceKind::Stateless, partitions)
@@ -144,7 +144,7 @@ impl Contents {
     ) -> &mut Self {
         let partitions = partitions.into_iter().map(|(id, replicas)| {
             let replicas = replicas.into_iter().enumerate().map(|(at, (id, address))| {
-                let mut made = replica(ServiceKind::Stateful, id, &listener("web", address));
+                let mut made = replica(ServiceKind::Stateful, id, &published(address));
                 made.replica_role = match at {
                     0 => ReplicaRole::Primary,
                     _ => ReplicaRole::ActiveSecondary,
@@ -222,7 +222,7 @@ impl Contents {
     pub fn instances(&mut self, partition: &str, instances: &[(i64, &str)]) -> &mut Self {
         let made = instances
             .iter()
-            .map(|(id, address)| replica(ServiceKind::Stateless, *id, &listener("web", address)));
+            .map(|(id, address)| replica(ServiceKind::Stateless, *id, &published(address)));
         self.replicas.insert(partition.to_owned(), made.collect());
         self
     }
@@ -273,6 +273,14 @@ pub(crate) fn replica(kind: ServiceKind, id: i64, address: &str) -> Replica {
         replica_status: ReplicaStatus::Ready,
         address: address.to_owned(),
         ..Replica::default()
+    }
+}
+
+/// The address of a replica: that of its listener `web`, or a list of listeners in JSON as it is written.
+fn published(address: &str) -> String {
+    match address.starts_with('{') {
+        true => address.to_owned(),
+        false => listener("web", address),
     }
 }
 

@@ -6,10 +6,10 @@ use discovery_core::DiscoverErrorKind;
 use tokio::time::Instant;
 use tonic::Status;
 
-use super::script::{delta, pair};
+use super::script::{delta, full, pair};
 use super::written::resources;
 use super::{ONE, serving, state, states};
-use crate::XdsOptions;
+use crate::{Mode, XdsOptions};
 use xds_types::ResourceType::{Cluster as Cds, Endpoint as Eds, Route as Rds};
 
 fn options() -> XdsOptions {
@@ -32,7 +32,14 @@ async fn a_control_plane_that_never_answers_is_left() {
 
 #[tokio::test(start_paused = true)]
 async fn a_control_plane_that_rejects_the_client_is_told_as_that_until_it_accepts() {
-    let (discoverer, mut script) = pair(options());
+    for mode in [Mode::Delta, Mode::StateOfTheWorld] {
+        rejected_until_accepted(mode).await;
+    }
+}
+
+async fn rejected_until_accepted(mode: Mode) {
+    let is_delta = mode == Mode::Delta;
+    let (discoverer, mut script) = pair(options().with_mode(mode));
     let provider = discoverer.runner().start();
     let mut states = states(&provider);
     let begun = Instant::now();
@@ -42,7 +49,10 @@ async fn a_control_plane_that_rejects_the_client_is_told_as_that_until_it_accept
         (Status::unauthenticated("who?"), "authentication", true),
         (Status::internal("oh"), "oh", false),
     ] {
-        script.delta().await.end(status.clone()).await;
+        match is_delta {
+            true => script.delta().await.end(status.clone()).await,
+            false => script.full().await.end(status.clone()).await,
+        }
         // The state stays `failing`, which notifies no receiver.
         let error = loop {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -61,12 +71,24 @@ async fn a_control_plane_that_rejects_the_client_is_told_as_that_until_it_accept
     }
     // The end of the rejection is noticed at the next stream.
     let begun = Instant::now();
-    let stream = script.delta().await;
     let one = resources(ONE);
-    for (kind, nonce) in [(Cds, "1"), (Rds, "2"), (Eds, "3")] {
-        stream.answer(delta(kind, nonce, "1", &one)).await;
+    let answers = [(Cds, "1"), (Rds, "2"), (Eds, "3")];
+    match is_delta {
+        true => {
+            let stream = script.delta().await;
+            for (kind, nonce) in answers {
+                stream.answer(delta(kind, nonce, "1", &one)).await;
+            }
+            serving(&mut states, ONE).await;
+        }
+        false => {
+            let stream = script.full().await;
+            for (kind, nonce) in answers {
+                stream.answer(full(kind, nonce, "1", &one)).await;
+            }
+            serving(&mut states, ONE).await;
+        }
     }
-    serving(&mut states, ONE).await;
     assert!(begun.elapsed() < Duration::from_secs(20));
 }
 

@@ -71,8 +71,10 @@ pub(super) struct SourceTrouble {
     pub(super) unkept: Vec<String>,
     /// Services that a source has and that do not serve.
     pub(super) left_out: Vec<String>,
-    /// Services with rules and without a destination.
+    /// Services with rules and without a destination, although there are instances.
     pub(super) unusable: Vec<String>,
+    /// Services that do not serve as described, and have no instance.
+    pub(super) empty: Vec<String>,
 }
 
 impl Trouble {
@@ -188,9 +190,10 @@ impl Trouble {
             let is_down = is_left_out || service.destinations.is_none();
             if is_down {
                 let id = shortened(&shown(&service.service), MOST_OF_ID);
-                let list = match is_left_out {
-                    true => &mut self.sources.left_out,
-                    false => &mut self.sources.unusable,
+                let list = match service.has_unusable_instances() {
+                    _ if is_left_out => &mut self.sources.left_out,
+                    true => &mut self.sources.unusable,
+                    false => &mut self.sources.empty,
                 };
                 list.push(format!("{id} of {name}"));
             }

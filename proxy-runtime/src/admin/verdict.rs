@@ -93,6 +93,11 @@ fn said(trouble: &Trouble) -> Vec<String> {
             "services have no destination that can be used",
         ),
         (
+            &sources.empty,
+            "service has no destination",
+            "services have no destination",
+        ),
+        (
             &sources.unkept,
             "source cannot be kept on disk",
             "sources cannot be kept on disk",
@@ -314,6 +319,7 @@ mod tests {
                 ]),
                 left_out: one("orders of e"),
                 unusable: one("web of e"),
+                empty: one("idle of e"),
                 unkept: one("f (read-only)"),
             },
             ..Trouble::default()
@@ -333,6 +339,7 @@ mod tests {
              1 source has not answered since the start, what was kept on disk serves: c; \
              1 service is left out because of its description: orders of e; \
              1 service has no destination that can be used: web of e; \
+             1 service has no destination: idle of e; \
              1 source cannot be kept on disk: f (read-only)."
         );
     }

@@ -7,7 +7,7 @@ use http::HeaderValue;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::{AccessToken, TokenError, TokenSource};
+use super::{AccessToken, Nature, TokenError, TokenSource};
 use crate::progress::logged_while_silent;
 
 /// The remaining lifetime at which a token is renewed, unless half of its life is shorter.
@@ -28,8 +28,8 @@ pub(in crate::arm) struct TokenCache {
 #[derive(Default)]
 struct TokenState {
     held: Option<Held>,
-    /// The last failure: its time, its message, and whether it is transient.
-    failed: Option<(Instant, String, bool)>,
+    /// The last failure: its time, message and nature.
+    failed: Option<(Instant, String, Nature)>,
 }
 
 struct Held {
@@ -55,15 +55,12 @@ impl TokenCache {
         {
             return Ok(held.header.clone());
         }
-        if let Some((at, why, is_transient)) = &state.failed
+        if let Some((at, why, nature)) = &state.failed
             && now < *at + SHARED
         {
-            let error = TokenError::new(why.clone());
-            return Err(if *is_transient {
-                error.transient()
-            } else {
-                error
-            });
+            let mut error = TokenError::new(why.clone());
+            error.nature = *nature;
+            return Err(error);
         }
         // The first caller logs the wait for all, since the others wait for the lock.
         let asked = timeout(PATIENCE, self.source.token());
@@ -86,7 +83,7 @@ impl TokenCache {
                 _ => {
                     let cause = error.source.as_ref().map(|cause| format!(": {cause}"));
                     let why = error.to_string() + &cause.unwrap_or_default();
-                    state.failed = Some((Instant::now(), why, error.is_transient()));
+                    state.failed = Some((Instant::now(), why, error.nature));
                     Err(error)
                 }
             },

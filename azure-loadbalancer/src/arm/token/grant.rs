@@ -16,6 +16,13 @@ const MAX_BODY: usize = 256 * 1024;
 const LONGEST: Duration = Duration::from_secs(48 * 3_600);
 /// The maximum length of an explanation from the authority, in characters.
 const LONGEST_TEXT: usize = 500;
+/// The errors of a status of 400 that are about credentials (RFC 6749, section 5.2).
+const OF_CREDENTIALS: [&str; 4] = [
+    "access_denied",
+    "invalid_client",
+    "invalid_grant",
+    "unauthorized_client",
+];
 
 #[derive(Deserialize)]
 struct Granted {
@@ -56,17 +63,24 @@ pub(super) async fn ask(
 fn read(whom: &str, response: &Response<Bytes>) -> Result<AccessToken, TokenError> {
     if !response.status().is_success() {
         let rejected: Rejected = serde_json::from_slice(response.body()).unwrap_or_default();
+        let status = response.status().as_u16();
+        let is_rejected = matches!(status, 401 | 403)
+            || status == 400 && OF_CREDENTIALS.contains(&rejected.error.as_str());
         let said = format!("{} {}", rejected.error, rejected.error_description);
         let said: String = said
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
             .take(LONGEST_TEXT)
             .collect();
-        return Err(TokenError::new(format!(
+        let error = TokenError::new(format!(
             "{whom} gives no token: {} {}",
             response.status(),
             said.trim()
-        )));
+        ));
+        return Err(match is_rejected {
+            true => error.rejected(),
+            false => error,
+        });
     }
     // The cause is omitted: it may show a part of the token.
     let malformed = || TokenError::new(format!("{whom} answers something that is not a token"));

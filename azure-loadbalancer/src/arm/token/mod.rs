@@ -47,7 +47,18 @@ pub struct AccessToken {
 pub struct TokenError {
     message: String,
     source: Option<Box<dyn Error + Send + Sync>>,
-    is_transient: bool,
+    nature: Nature,
+}
+
+/// The nature of a [`TokenError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nature {
+    /// Neither of the others.
+    Other,
+    /// A token may be available soon.
+    Transient,
+    /// The authority rejects the credentials.
+    Rejected,
 }
 
 impl AccessToken {
@@ -74,7 +85,7 @@ impl TokenError {
         Self {
             message: message.into(),
             source: None,
-            is_transient: false,
+            nature: Nature::Other,
         }
     }
 
@@ -82,13 +93,26 @@ impl TokenError {
     /// [`RetryPolicy`](crate::arm::RetryPolicy) defines.
     #[must_use]
     pub fn transient(mut self) -> Self {
-        self.is_transient = true;
+        self.nature = Nature::Transient;
+        self
+    }
+
+    /// Marks the error as a rejection: the authority has answered, and does not accept the credentials. An operator has
+    /// to correct them.
+    #[must_use]
+    pub fn rejected(mut self) -> Self {
+        self.nature = Nature::Rejected;
         self
     }
 
     /// Returns true if a token may be available soon.
     pub fn is_transient(&self) -> bool {
-        self.is_transient
+        self.nature == Nature::Transient
+    }
+
+    /// Returns true if the authority rejects the credentials.
+    pub fn is_rejected(&self) -> bool {
+        self.nature == Nature::Rejected
     }
 
     /// Adds the cause.

@@ -4,6 +4,6 @@
 mod operations;
 mod requests;
 mod retries;
-mod script;
+pub(crate) mod script;
 mod tokens;
 mod trust;

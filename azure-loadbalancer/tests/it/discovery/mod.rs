@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use azure_loadbalancer::arm::token::ClientCredentials;
 use azure_loadbalancer::arm::{ArmClient, Precondition, TowerTransport};
 use azure_loadbalancer::discovery::LoadBalancerDiscoverer;
 use azure_loadbalancer::emulator::{Emulator, EmulatorOptions, Fault, FaultAction};
 use azure_loadbalancer::resources::ArmId;
 use discovery_core::{DiscoverErrorKind, DiscoveredService, Discoverer, ServiceContent};
 use serde_json::{Value, json};
+
+use crate::arm::script::{Script, answer};
 
 fn id(kind: &str, name: &str) -> ArmId {
     ArmId::network("s", "rg", kind, name)
@@ -154,6 +157,48 @@ async fn a_rejected_identity_is_no_missing_answer() {
         assert_eq!(error.kind(), kind, "{status}");
         let chain = error.chain();
         assert!(chain.contains(&status.to_string()), "{chain}");
+    }
+}
+
+/// An authority that rejects the secret is told as that, and one that is unreachable or has no such thing is not.
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_the_authority_rejects_is_no_missing_answer() {
+    let says = |code: &str| format!(r#"{{"error":"{code}","error_description":"AADSTS7000215"}}"#);
+    for (status, body, kind) in [
+        (400, says("invalid_client"), DiscoverErrorKind::Rejected),
+        (
+            400,
+            says("unauthorized_client"),
+            DiscoverErrorKind::Rejected,
+        ),
+        (400, says("invalid_grant"), DiscoverErrorKind::Rejected),
+        (401, says("invalid_client"), DiscoverErrorKind::Rejected),
+        (403, String::new(), DiscoverErrorKind::Rejected),
+        (400, says("invalid_scope"), DiscoverErrorKind::Permanent),
+        (404, String::new(), DiscoverErrorKind::Permanent),
+        (
+            503,
+            says("temporarily_unavailable"),
+            DiscoverErrorKind::Transient,
+        ),
+        (0, String::new(), DiscoverErrorKind::Transient),
+    ] {
+        let told = || (status > 0).then(|| answer(status, &[], &body)).flatten();
+        let authority = Script::new((0..20).map(|_| told()).collect());
+        let secret =
+            ClientCredentials::with_secret(TowerTransport::new(authority), "t", "app", "s");
+        let client = ArmClient::builder(TowerTransport::new(Emulator::new(
+            EmulatorOptions::default(),
+        )))
+        .tokens(secret.authority("http://localhost:1"))
+        .build()
+        .expect("a client");
+        let found = LoadBalancerDiscoverer::new(client, id("loadBalancers", "lb"));
+        // Also within the second in which the failure is shared.
+        for _ in 0..2 {
+            let error = found.discover().await.expect_err("there is no token");
+            assert_eq!(error.kind(), kind, "{status} {body}: {}", error.chain());
+        }
     }
 }
 

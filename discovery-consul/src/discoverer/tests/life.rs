@@ -85,6 +85,17 @@ async fn while_consul_was_never_read_there_is_an_error_and_no_configuration() {
         failure.message
     );
 
+    // A token that is rejected at the first cycle is reported as that.
+    consul.heal();
+    consul.fail("", Fault::Status(403, "ACL not found"));
+    let once = self::once(&consul, DiscoveryOptions::default()).await;
+    assert!(once.report.is_none() && once.state.config.is_none());
+    let failure = once.state.status.last_error.clone().unwrap();
+    assert_eq!(failure.kind, DiscoverErrorKind::Rejected);
+    assert!(failure.message.contains("403"), "{}", failure.message);
+    consul.heal();
+    consul.fail("", Fault::Status(500, "No cluster leader"));
+
     let provider = discoverer(&consul, DiscoveryOptions::default())
         .runner()
         .start();

@@ -107,6 +107,31 @@ async fn a_service_without_a_usable_address_is_not_logged_as_a_wrong_description
     assert_eq!(*warnings.0.lock(), expected);
 }
 
+/// The label of a service is corrected, and none of its addresses can be used: what is to be done is another thing.
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_quarantined_for_another_reason_is_logged_once_more() {
+    let warnings = Warnings::default();
+    let _guard = tracing::subscriber::set_default(warnings.clone());
+    settle_callsites();
+    let source = ScriptedDiscoverer::new("script");
+    let problem = proxy_model::Problem::warning("", "no_usable", "no replica is usable");
+    for _ in 0..2 {
+        for _ in 0..3 {
+            source.answer([broken("a")]);
+        }
+        for _ in 0..3 {
+            source.answer([service("a", "http://a").with_unusable(problem.clone().into())]);
+        }
+    }
+    let provider = Runner::new(source.clone()).options(options()).start();
+    after_cycles(&source, &provider, 12).await;
+    let (wrong, unusable) = (
+        "the service cannot be served as it is described",
+        "requests to the service lack a destination that can be used",
+    );
+    assert_eq!(*warnings.0.lock(), [wrong, unusable, wrong, unusable]);
+}
+
 /// A rejection is reported as one, also after other failures: an operator has to correct a credential.
 #[tokio::test(start_paused = true)]
 async fn a_rejection_is_no_missing_answer() {

@@ -61,6 +61,17 @@ async fn what_serves_keeps_its_requests_from_newcomers() {
             "b a",
         ),
         (
+            "also when it writes its hosts in another order",
+            vec![
+                vec![at("b", &["shop.example", "b\u{fc}cher.example"])],
+                vec![
+                    at("a", &["xn--bcher-kva.example", "shop.example"]),
+                    at("b", &["xn--bcher-kva.example", "shop.example"]),
+                ],
+            ],
+            "b a",
+        ),
+        (
             "but not when one host of several is another",
             vec![
                 vec![at("b", &["b\u{fc}cher.example", "b.example"])],

@@ -7,35 +7,6 @@ use super::*;
 use crate::labels::{ParsedService, ServiceParser, YarpLabels};
 use crate::service::ServiceDescription;
 
-fn one_service(labels: &[(&str, &str)], instances: &[(i64, &str)]) -> FakeCluster {
-    let cluster = FakeCluster::new();
-    edit(&cluster, labels, instances);
-    cluster
-}
-
-fn edit(cluster: &FakeCluster, labels: &[(&str, &str)], instances: &[(i64, &str)]) {
-    cluster.edit(|contents| {
-        *contents = Default::default();
-        contents
-            .application_type("T", "1", [])
-            .service_type("T", "1", "S", labels.iter().copied())
-            .application("fabric:/A", "T", "1", [])
-            .stateless("fabric:/A/Web", "S", [("p", instances.to_vec())]);
-    });
-}
-
-const WRONG: [(&str, &str); 3] = [
-    ("YARP.Enable", "true"),
-    ("YARP.Routes.r1.Path", "/{**catch-all}"),
-    ("YARP.Routes.r1.Order", "abc"),
-];
-
-/// Types are read every ten minutes at the latest.
-async fn after_a_while(running: &Running) -> Arc<CycleReport> {
-    let now = running.provider.state().status.cycles;
-    running.report(now + 40).await
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_wrong_label_freezes_no_address() {
     let cluster = one_service(&LABELS, &[(1, "https://a:1"), (2, "https://a:2")]);

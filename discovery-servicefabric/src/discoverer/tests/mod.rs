@@ -34,6 +34,38 @@ const LABELS: [(&str, &str); 2] = [
     ("YARP.Routes.r1.Path", "/{**catch-all}"),
 ];
 
+/// The same labels, and one that is wrong.
+const WRONG: [(&str, &str); 3] = [
+    ("YARP.Enable", "true"),
+    ("YARP.Routes.r1.Path", "/{**catch-all}"),
+    ("YARP.Routes.r1.Order", "abc"),
+];
+
+/// A cluster with one service, `fabric:/A/Web`, and its instances in the partition `p`.
+fn one_service(labels: &[(&str, &str)], instances: &[(i64, &str)]) -> FakeCluster {
+    let cluster = FakeCluster::new();
+    edit(&cluster, labels, instances);
+    cluster
+}
+
+/// Replaces the service of such a cluster.
+fn edit(cluster: &FakeCluster, labels: &[(&str, &str)], instances: &[(i64, &str)]) {
+    cluster.edit(|contents| {
+        *contents = Default::default();
+        contents
+            .application_type("T", "1", [])
+            .service_type("T", "1", "S", labels.iter().copied())
+            .application("fabric:/A", "T", "1", [])
+            .stateless("fabric:/A/Web", "S", [("p", instances.to_vec())]);
+    });
+}
+
+/// Waits until everything was read, and returns the report. Types are read every ten minutes at the latest.
+async fn after_a_while(running: &Running) -> Arc<CycleReport> {
+    let now = running.provider.state().status.cycles;
+    running.report(now + 40).await
+}
+
 /// Two applications with one type, two services in each.
 fn cluster() -> FakeCluster {
     let cluster = FakeCluster::new();

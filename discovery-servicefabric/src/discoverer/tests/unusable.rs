@@ -3,6 +3,8 @@
 use discovery_core::{QuarantinedService, ServiceOutcome};
 
 use super::*;
+use crate::calls::CallErrorKind;
+use crate::model::HealthState;
 
 /// Addresses that are no destinations, and a part of the reason. Secrets in them are not repeated.
 const UNUSABLE: [(&str, &str); 8] = [
@@ -15,29 +17,6 @@ const UNUSABLE: [(&str, &str); 8] = [
     ("http://a:80", "`DiscoverInsecureHttpDestinations`"),
     ("", "is not an absolute URL"),
 ];
-
-fn one_service(labels: &[(&str, &str)], instances: &[(i64, &str)]) -> FakeCluster {
-    let cluster = FakeCluster::new();
-    edit(&cluster, labels, instances);
-    cluster
-}
-
-fn edit(cluster: &FakeCluster, labels: &[(&str, &str)], instances: &[(i64, &str)]) {
-    cluster.edit(|contents| {
-        *contents = Default::default();
-        contents
-            .application_type("T", "1", [])
-            .service_type("T", "1", "S", labels.iter().copied())
-            .application("fabric:/A", "T", "1", [])
-            .stateless("fabric:/A/Web", "S", [("p", instances.to_vec())]);
-    });
-}
-
-/// Waits until everything was read, and returns the report. Types are read every ten minutes at the latest.
-async fn after_a_while(running: &Running) -> Arc<CycleReport> {
-    let now = running.provider.state().status.cycles;
-    running.report(now + 40).await
-}
 
 fn quarantined(running: &Running) -> Vec<QuarantinedService> {
     running.provider.state().status.quarantined.clone()
@@ -136,7 +115,8 @@ async fn writes_without_a_destination_are_listed_and_reported_while_reads_serve(
                 [("p", vec![(1, "https://+:1"), (2, "https://b:2")])],
             );
     });
-    let running = Running::start(&discoverer(&cluster));
+    let discoverer = discoverer(&cluster);
+    let running = Running::start(&discoverer);
     let report = running.report(1).await;
     assert!(matches!(
         report.services[0].outcome,
@@ -150,6 +130,81 @@ async fn writes_without_a_destination_are_listed_and_reported_while_reads_serve(
     );
     let reasons = listed[0].problems.to_string();
     assert!(reasons.contains("writes have no destination"), "{reasons}");
+    let (state, text) = told(&discoverer, &report);
+    assert_eq!(state, HealthState::Warning);
+    assert!(
+        text.starts_with("A part of the service has no destination; the rest is served.\n"),
+        "{text}"
+    );
+    assert!(text.contains("writes have no destination"), "{text}");
+    // Calls fail: the report names the outage and what was known before it.
+    cluster.edit(|contents| {
+        contents.instances("p", &[(1, "https://+:1"), (3, "https://c:3")]);
+    });
+    cluster.fail("replicas p", CallErrorKind::Busy);
+    let now = running.provider.state().status.cycles;
+    let report = running.report(now + 2).await;
+    let (state, text) = told(&discoverer, &report);
+    assert_eq!(state, HealthState::Warning);
+    assert!(text.starts_with("What serves is "), "{text}");
+    for part in [
+        " The last known state of the service is used, since calls fail: ",
+        "\nA part of the service has no destination; the rest is served.\n",
+        "writes have no destination",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+/// The clusters of a listener that no label names count, too.
+#[tokio::test(start_paused = true)]
+async fn writes_without_a_destination_are_listed_at_a_listener_that_no_label_names() {
+    let labels = [
+        ("YARP.Enable", "true"),
+        ("YARP.Routes.r1.Path", "/{**catch-all}"),
+        ("YARP.Backend.ServiceFabric.RoleRouting", "Methods"),
+        ("YARP.Backend.ServiceFabric.ListenerMode", "PerListener"),
+        ("YARP.Backend.ServiceFabric.ListenerName", "web"),
+    ];
+    let cluster = FakeCluster::new();
+    cluster.edit(|contents| {
+        let listening =
+            |admin: &str| format!(r#"{{"Endpoints":{{"web":"https://h:1","admin":"{admin}"}}}}"#);
+        let (first, second) = (listening("https://+:2"), listening("https://h:2"));
+        contents
+            .application_type("T", "1", [])
+            .service_type("T", "1", "S", labels)
+            .application("fabric:/A", "T", "1", [])
+            .stateful(
+                "fabric:/A/Web",
+                "S",
+                [("p", vec![(1, &*first), (2, &*second)])],
+            );
+    });
+    let discoverer = discoverer(&cluster);
+    let running = Running::start(&discoverer);
+    let report = running.report(1).await;
+    let listed = quarantined(&running);
+    assert_eq!(listed.len(), 1);
+    let reasons = listed[0].problems.to_string();
+    assert!(
+        reasons.contains("writes have no destination") && reasons.contains("`admin`"),
+        "{reasons}"
+    );
+    let (state, text) = told(&discoverer, &report);
+    assert_eq!(state, HealthState::Warning);
+    assert!(text.contains("`admin`"), "{text}");
+}
+
+/// The health report of the only service: its state and description.
+fn told(discoverer: &ServiceFabricDiscoverer, report: &CycleReport) -> (HealthState, String) {
+    let reports = discoverer.health_reports(report);
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    let information = &reports[0].information;
+    (
+        information.health_state.clone(),
+        information.description.clone(),
+    )
 }
 
 /// No instance at all is no mistake, and neither is one that is not ready.
@@ -165,11 +220,6 @@ async fn a_service_without_instances_is_not_listed() {
 /// A wrong label, unusable addresses and instances that have moved, in each order.
 #[tokio::test(start_paused = true)]
 async fn wrong_labels_and_unusable_addresses_and_moves_do_not_hide_each_other() {
-    const WRONG: [(&str, &str); 3] = [
-        ("YARP.Enable", "true"),
-        ("YARP.Routes.r1.Path", "/{**catch-all}"),
-        ("YARP.Routes.r1.Order", "abc"),
-    ];
     let bad = "https://+:1";
     let cluster = one_service(&LABELS, &[(1, "https://a:1"), (2, "https://b:2")]);
     let running = Running::start(&discoverer(&cluster));
@@ -211,6 +261,45 @@ async fn wrong_labels_and_unusable_addresses_and_moves_do_not_hide_each_other() 
     assert!(quarantined(&running).is_empty());
 }
 
+/// A wrong label of a service without an instance, or with unusable ones: the report says which, and names the label.
+#[tokio::test(start_paused = true)]
+async fn no_instance_and_no_usable_instance_are_told_apart_beside_a_wrong_label() {
+    let cluster = one_service(&LABELS, &[]);
+    let discoverer = discoverer(&cluster);
+    let running = Running::start(&discoverer);
+    running.report(1).await;
+    for (instances, lacks) in [
+        (&[][..], "no replica that is ready for requests"),
+        (&[(1, "https://+:1")], "no destination that can be used"),
+    ] {
+        edit(&cluster, &WRONG, instances);
+        let report = after_a_while(&running).await;
+        let listed = quarantined(&running);
+        let serves = listed[0].serves();
+        assert!(serves.ends_with(" ago, no destination"), "{serves}");
+        assert_eq!(listed[0].has_unusable_instances(), !instances.is_empty());
+        let (state, text) = told(&discoverer, &report);
+        assert_eq!(state, HealthState::Warning);
+        assert!(text.starts_with("Its labels are those of "), "{text}");
+        let sentence = format!(
+            " ago. The service has {lacks}. Its current labels are invalid, and its last known good labels apply.\n"
+        );
+        assert!(text.contains(&sentence), "{text}");
+        assert!(text.contains("YARP.Routes.r1.Order"), "{text}");
+    }
+    // It cannot be read: the report does not say that it is served.
+    cluster.fail("services", CallErrorKind::Busy);
+    let now = running.provider.state().status.cycles;
+    let report = running.report(now + 200).await;
+    let (_, text) = told(&discoverer, &report);
+    assert!(
+        text.contains(
+            "The service could not be read, and its last known state has no destination."
+        ),
+        "{text}"
+    );
+}
+
 /// Addresses of one partition are unusable while another one cannot be read: each keeps to its own rule.
 #[tokio::test(start_paused = true)]
 async fn an_unreadable_partition_beside_an_unusable_one_keeps_its_addresses() {
@@ -236,7 +325,7 @@ async fn an_unreadable_partition_beside_an_unusable_one_keeps_its_addresses() {
         contents.instances("p", &[(1, "https://+:1")]);
         contents.instances("q", &[(3, "https://unseen:3")]);
     });
-    cluster.fail("replicas q", crate::calls::CallErrorKind::Busy);
+    cluster.fail("replicas q", CallErrorKind::Busy);
     let now = running.provider.state().status.cycles;
     running.report(now + 3).await;
     assert_eq!(addresses_in(&running.config()), ["https://b:2/"]);

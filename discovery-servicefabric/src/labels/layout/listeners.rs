@@ -45,6 +45,11 @@ impl Listener {
         }
     }
 
+    /// Returns true if routes or labels name the listener, or if it is the default one. Replicas may lack others.
+    fn is_asked(&self) -> bool {
+        self.is_default || self.asked_by.is_some()
+    }
+
     /// Returns true if a replica lacks a listener of this name. Cheap, where the reason is not needed.
     pub(super) fn is_missing_at(&self, candidate: &Candidate<'_>) -> bool {
         match (&self.name, &candidate.endpoints) {
@@ -208,14 +213,11 @@ impl Dark {
     }
 }
 
-/// Warns of clusters without a destination at a selected listener although replicas are ready, and returns them.
+/// Warns of clusters without a destination at a listener although replicas are ready, and returns them.
 pub(super) fn warn_of_darkness(root: &LabelNode<'_>, layout: &Layout<'_>) -> Dark {
     let groups = layout.groups();
     let mut found = Dark::default();
     for (at, listener) in layout.listeners.iter().enumerate() {
-        if !listener.is_default && listener.asked_by.is_none() {
-            continue;
-        }
         let (mut all, mut writes) = (Vec::new(), Vec::new());
         for (position, &group) in groups.iter().enumerate() {
             if let Some(error) = darkness(layout, listener, group, None) {
@@ -331,8 +333,7 @@ fn left_out_of(
     let schemes = layout.labelled.settings.schemes;
     let mut listeners = layout.listeners.iter().enumerate();
     listeners.find_map(|(at, listener)| {
-        let is_asked = listener.is_default || listener.asked_by.is_some();
-        let may_lack = !is_asked || candidate.need_not_listen;
+        let may_lack = !listener.is_asked() || candidate.need_not_listen;
         if may_lack && listener.is_missing_at(candidate) || dark.is_about((at, group), candidate) {
             return None;
         }
@@ -354,7 +355,7 @@ fn some_of(listeners: &[String]) -> String {
 }
 
 /// Returns the reason why no replica of a group, or of one pool of it, can be reached at a listener. `None` if one
-/// can, or if there is none.
+/// can, or if there is none, or none has the listener and no label names it.
 fn darkness(
     layout: &Layout<'_>,
     listener: &Listener,
@@ -364,7 +365,7 @@ fn darkness(
     let mut first = None;
     let is_in = |role| pool.is_none_or(|pool| pool.tier(role).is_some());
     for candidate in group.candidates.iter().filter(|c| is_in(c.role)) {
-        if first.is_some() && listener.is_missing_at(candidate) {
+        if (first.is_some() || !listener.is_asked()) && listener.is_missing_at(candidate) {
             continue;
         }
         let error = match (

@@ -170,6 +170,65 @@ fn a_replica_may_lack_a_listener_that_no_label_names() {
     );
 }
 
+/// A listener that no label names has clusters, too, which are empty for writes or in one partition.
+#[test]
+fn a_cluster_without_a_destination_is_named_also_at_a_listener_that_no_label_names() {
+    let each = ("YARP.Backend.ServiceFabric.ListenerMode", "PerListener");
+    let ok = listening("https://h", "https://h:2");
+    let no_admin = listening("https://h", BAD);
+    let writes = parse(&service(
+        ServiceKind::Stateful,
+        &[each, BY_METHOD, DEFAULT, ROUTES[0]],
+        vec![singleton(two(&no_admin, &ok))],
+    ));
+    assert_eq!(sizes(&writes).iter().filter(|size| **size == 0).count(), 1);
+    let [("no_usable_endpoint", message)] = told(&writes)[..] else {
+        panic!("{:?}", told(&writes));
+    };
+    assert!(
+        message.starts_with(
+            "writes have no destination, since the primary has not a usable endpoint called `admin`: of the first one, \
+             its listener `admin` is a URL of all"
+        ),
+        "{message}"
+    );
+    let part = parse(&service(
+        ServiceKind::Stateless,
+        &[each, PER_PARTITION, DEFAULT, ROUTES[0]],
+        vec![
+            range("P1", 0, 9, vec![replica(1, &ok)]),
+            range("P2", 10, 19, vec![replica(2, &no_admin)]),
+        ],
+    ));
+    assert_eq!(sizes(&part).iter().filter(|size| **size == 0).count(), 1);
+    let [("no_usable_endpoint", message)] = told(&part)[..] else {
+        panic!("{:?}", told(&part));
+    };
+    assert!(
+        message.starts_with(
+            "in 1 of 2 partitions no replica has a usable endpoint called `admin`; in P2, its listener `admin`"
+        ),
+        "{message}"
+    );
+    // It is normal that a primary or a partition has no listener that no label names.
+    let web = r#"{"Endpoints":{"web":"https://h"}}"#;
+    let writes = parse(&service(
+        ServiceKind::Stateful,
+        &[each, BY_METHOD, DEFAULT, ROUTES[0]],
+        vec![singleton(two(web, &ok))],
+    ));
+    assert_eq!(told(&writes), []);
+    let part = parse(&service(
+        ServiceKind::Stateless,
+        &[each, PER_PARTITION, DEFAULT, ROUTES[0]],
+        vec![
+            range("P1", 0, 9, vec![replica(1, &ok)]),
+            range("P2", 10, 19, vec![replica(2, web)]),
+        ],
+    ));
+    assert_eq!(told(&part), []);
+}
+
 /// Reliable services listen on the primary alone unless they say otherwise.
 #[test]
 fn a_secondary_that_does_not_listen_is_normal_unless_labels_ask_for_it() {

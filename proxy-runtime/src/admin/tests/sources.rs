@@ -324,6 +324,16 @@ async fn a_service_without_a_usable_address_is_down_before_a_request_tells() {
         sentence.starts_with("1 service has no destination that can be used: web of script; "),
         "{sentence}"
     );
+    // Without any instance, the sentence claims nothing about addresses, and names the place of the mistake.
+    running.source.next(Ok(web("abc", &[])));
+    running.polled().await;
+    assert_eq!(running.concern("service")["state"], "down");
+    let sentence = running.sentence();
+    assert!(
+        sentence.starts_with("1 service has no destination: web of script; "),
+        "{sentence}"
+    );
+    assert!(sentence.contains("/Services/web/"), "{sentence}");
     // Another cluster of the service may have destinations.
     running.source.next(Ok(with(&["http://127.0.0.1:1"])));
     running.polled().await;
