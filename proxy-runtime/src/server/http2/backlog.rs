@@ -1,7 +1,7 @@
 //! The backlog of a connection: data that its streams have sent and its socket has not accepted
 //! yet.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
@@ -24,7 +24,7 @@ const MOST_IF_TIGHT: u64 = 32 * 1024;
 /// Used by one thread only, except by tunnels, which services may move to other threads.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    held: AtomicU64,
+    held: AtomicU32,
     /// True if data of several responses may be among it. The last one of them gets no more room than they had.
     is_shared: AtomicBool,
     /// Number of bytes that the connection had written at the last update of `held`.
@@ -47,7 +47,7 @@ impl Backlog {
 
     /// Waits until there is room for data. Returns the number of bytes that fit.
     pub(crate) fn poll_room(&self, is_shared: bool, cx: &mut Context<'_>) -> Poll<usize> {
-        let held = self.held.load(Relaxed);
+        let held = self.held();
         let room = self.most(is_shared).saturating_sub(held);
         if room > 0 {
             return Poll::Ready(room as usize);
@@ -79,14 +79,14 @@ impl Backlog {
     /// Returns true if nothing should be read from destinations: it would only be held in memory.
     #[inline]
     pub(crate) fn is_full(&self, is_shared: bool) -> bool {
-        let held = self.held.load(Relaxed);
+        let held = self.held();
         // Mostly nothing is held, which needs no look at the memory of the thread.
         held != 0 && held > self.most(is_shared) / 2
     }
 
     /// Number of bytes that were passed on and may not have reached the socket.
     pub(crate) fn held(&self) -> u64 {
-        self.held.load(Relaxed)
+        self.held.load(Relaxed).into()
     }
 
     /// Records that a stream passes on `bytes`.
@@ -94,7 +94,8 @@ impl Backlog {
         if is_shared {
             self.is_shared.store(true, Relaxed);
         }
-        self.held.fetch_add(bytes as u64, Relaxed);
+        // No more than there is room for.
+        self.held.fetch_add(bytes as u32, Relaxed);
     }
 
     /// Records a flush of `h2`: `written` is the total of the connection, and everything was
@@ -102,7 +103,7 @@ impl Backlog {
     /// smaller than it is until it is empty.
     pub(super) fn is_flushed(&self, written: u64, is_full: bool, is_shared: bool) {
         let before = self.written.swap(written, Relaxed);
-        let held = self.held.load(Relaxed);
+        let held = self.held();
         if held == 0 {
             return;
         }
@@ -110,7 +111,7 @@ impl Backlog {
             true => held.saturating_sub(written - before),
             false => 0,
         };
-        self.held.store(left, Relaxed);
+        self.held.store(left as u32, Relaxed);
         if left == 0 {
             self.is_shared.store(false, Relaxed);
         }
