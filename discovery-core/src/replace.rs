@@ -50,7 +50,7 @@ impl Replacement {
         for part in parts {
             file.write_all(part)?;
         }
-        file.sync_all()?;
+        sync(&file)?;
         Ok(written)
     }
 
@@ -63,7 +63,7 @@ impl Replacement {
         fs::rename(&self.temporary, &self.path)?;
         self.is_committed = true;
         #[cfg(unix)]
-        File::open(directory_of(&self.path))?.sync_all()?;
+        sync(&File::open(directory_of(&self.path))?)?;
         Ok(())
     }
 }
@@ -103,6 +103,13 @@ pub fn check_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Waits until a file or a directory is on disk.
+fn sync(file: &File) -> io::Result<()> {
+    #[cfg(all(test, unix))]
+    tests::note_synced(file);
+    file.sync_all()
+}
+
 /// A file in the same directory whose name ends with `suffix`.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
@@ -119,9 +126,36 @@ fn directory_of(path: &Path) -> &Path {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::cell::RefCell;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     use super::*;
+
+    thread_local! {
+        /// The files that this thread has waited for: inode and length.
+        static SYNCED: RefCell<Vec<(u64, u64)>> = const { RefCell::new(Vec::new()) };
+    }
+
+    pub(super) fn note_synced(file: &File) {
+        let metadata = file.metadata().expect("it is open");
+        let length = if metadata.is_dir() { 0 } else { metadata.len() };
+        SYNCED.with_borrow_mut(|synced| synced.push((metadata.ino(), length)));
+    }
+
+    #[test]
+    fn the_whole_content_is_on_disk_before_it_is_in_place_and_then_the_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kept");
+        let written = Replacement::write(&path, &[b"n", b"ew"]).unwrap();
+        let content = fs::metadata(&written.temporary).unwrap().ino();
+        // With all of its parts, and under its temporary name.
+        assert_eq!(SYNCED.take(), [(content, 3)]);
+        assert!(!path.exists());
+        written.commit().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().ino(), content);
+        let directory = fs::metadata(directory.path()).unwrap().ino();
+        assert_eq!(SYNCED.take(), [(directory, 0)]);
+    }
 
     #[test]
     fn a_link_in_the_place_of_the_temporary_file_leads_nowhere() {

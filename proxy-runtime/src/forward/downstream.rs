@@ -34,7 +34,7 @@ use super::exchange::outbound::Outbound;
 use super::exchange::readdress::SentHead;
 use super::exchange::resolved_route::{Chosen, ResolvedRoute};
 use super::recycled::{self, Kind};
-use super::service_download::ServiceDownload;
+use super::service_download::{Hold, ServiceDownload};
 use super::switch::SwitchRequest;
 use super::typed::{TypedRequest, final_head};
 use super::upgrade::UpgradedClient;
@@ -52,6 +52,7 @@ use crate::progress::{ClientReadTimeout, DataRate, End, after};
 use crate::proxy::ProxyService;
 use crate::response::{ExchangeInfo, LayerAttempts, ResponseSlot};
 use crate::state::Generation;
+use crate::stream::recycled::{Taking, taking};
 use crate::stream::{ByteStream, ReadBuffer};
 use crate::transform::{CompiledTransforms, Invalid};
 use crate::upstream::{Http1Connection, Protocols};
@@ -283,6 +284,10 @@ impl Downstream for ServiceDownstream {
         Some(work.await)
     }
 
+    fn taking(&self) -> Taking {
+        taking()
+    }
+
     fn poll_due(&mut self, cx: &mut Context<'_>, due: Instant) -> Poll<()> {
         let is_first = !self.ticket.is_used();
         let is_asked = alarm::ask(cx, &mut self.ticket, due);
@@ -426,12 +431,18 @@ impl Downstream for ServiceDownstream {
         let rules = trailer_rules(self.method, status, route.plan);
         let content = whole.map(|_| text.slice(response.head_length()..));
         let response_of = (response, status);
-        let incoming = Incoming::begin(response_of, content, table, rules, connection, Some(cx))?;
+        // Data that the client cannot take stays at the destination.
+        let is_read = !connection.input.is_empty() || self.taking() != Taking::Nothing;
+        let read = is_read.then_some(&mut *cx);
+        let incoming = Incoming::begin(response_of, content, table, rules, connection, read)?;
         let length = match response.framing() {
             Framing::Length(length) => Some(length),
             _ => None,
         };
         self.record.slot.put_head(head, length);
+        if !is_read && !incoming.has_all() {
+            download.hold = Hold::Begun;
+        }
         download.begun = Some(incoming);
         // The rest is for the body, except what ends the response.
         let _ = download.poll_put(&self.record.slot, &mut false);
@@ -452,6 +463,10 @@ impl Downstream for ServiceDownstream {
             if download.is_done {
                 return Poll::Ready(Ok(()));
             }
+            if download.poll_hold(has_news).is_pending() {
+                connection.input.rest();
+                return Poll::Pending;
+            }
             if download.is_full {
                 // The caller's body polls the exchange, so it comes back here when it takes the data.
                 return Poll::Pending;
@@ -459,6 +474,7 @@ impl Downstream for ServiceDownstream {
             let Some(incoming) = &mut download.begun else {
                 return Poll::Ready(Ok(()));
             };
+            connection.input.limit(taking());
             ready!(incoming.poll_read(connection, cx))?;
             *has_news = true;
         }
@@ -466,10 +482,7 @@ impl Downstream for ServiceDownstream {
 
     /// The server sees to callers that do not take the response: a body that is not polled cannot look at a clock.
     fn backpressure(&self, download: &mut ServiceDownload) -> Backpressure {
-        match (
-            download.is_full && !download.is_done,
-            download.waited_for_caller,
-        ) {
+        match (download.waits_for_caller(), download.waited_for_caller) {
             (true, true) => Backpressure::Elsewhere,
             (true, false) => Backpressure::JustNow,
             // The time may have ended before it took the last part.

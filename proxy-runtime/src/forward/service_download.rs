@@ -18,8 +18,20 @@ pub(crate) struct ServiceDownload {
     pub(super) is_done: bool,
     /// True if the caller has not taken the last frame.
     pub(super) is_full: bool,
+    pub(super) hold: Hold,
     /// True if the caller had not taken the last frame when it was not polled, so that it was waited for.
     pub(super) waited_for_caller: bool,
+}
+
+/// The reading of a body for a caller whose client takes nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Hold {
+    #[default]
+    None,
+    /// Nothing is read in the poll that brings the head: the caller polls again for the body.
+    Begun,
+    /// Nothing was read until the caller polled again.
+    Waits,
 }
 
 impl Download for ServiceDownload {
@@ -28,6 +40,7 @@ impl Download for ServiceDownload {
         self.begun = None;
         self.is_done = false;
         self.is_full = false;
+        self.hold = Hold::None;
         self.waited_for_caller = false;
     }
 
@@ -69,8 +82,30 @@ impl ServiceDownload {
     pub(super) fn note_caller(&mut self, slot: &ResponseSlot) {
         // Data in the slot is of this poll: the caller takes it after each.
         if !(self.is_full && slot.has_data()) {
-            self.waited_for_caller = self.is_full;
+            self.waited_for_caller = self.is_full || self.hold == Hold::Waits;
         }
+    }
+
+    /// Ready when the body may be read. That is not before the caller, which has the head of the response, polls again.
+    pub(super) fn poll_hold(&mut self, has_news: &mut bool) -> Poll<()> {
+        match self.hold {
+            Hold::None => {}
+            Hold::Begun => {
+                self.hold = Hold::Waits;
+                return Poll::Pending;
+            }
+            Hold::Waits => {
+                self.hold = Hold::None;
+                // The caller waits for the destination from now on.
+                *has_news = true;
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Returns true if the caller has something to take, or to poll for.
+    pub(super) fn waits_for_caller(&self) -> bool {
+        (self.is_full || self.hold == Hold::Waits) && !self.is_done
     }
 
     /// Moves received data to the slot. Ready unless the caller must take the last part first.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::io::AsyncReadExt;
 
 use super::ByteStream;
-use super::recycled::{self, HEAD, LARGE, MOST_COPIED, SMALL};
+use super::recycled::{self, LARGE, LITTLE, MEDIUM, MOST_COPIED, SMALL, Taking};
 
 /// The divisor of the capacity below which content is copied. A copy of little content is cheaper
 /// than giving the buffer away, and holds less memory.
@@ -18,16 +18,37 @@ const COPIED: usize = 4;
 /// Bytes that were read from a socket and not consumed yet.
 ///
 /// Has no memory while it is empty and no data arrives, so idle connections cost none. It begins
-/// with 32 KiB, grows to 256 KiB once a read has filled that, and keeps that size while reads need
-/// it, unless memory is [tight](recycled::set_tight). A longer head makes it grow further; the parser
-/// limits the growth.
+/// with 32 KiB, grows to 256 KiB (64 KiB for [a client with other responses](Taking::Much)) once a read has filled
+/// that, and keeps that size while reads need it, unless memory is [tight](recycled::set_tight). A longer head makes it
+/// grow further; the parser limits the growth.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBuffer {
     bytes: Vec<u8>,
     /// The start of the unconsumed bytes.
     start: usize,
-    /// True if the last read filled the buffer, or more than a small buffer holds.
-    is_large: bool,
+    /// The size of the next read.
+    next: Size,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Size {
+    #[default]
+    Small,
+    /// After a read that called for a large one, for a client that has other responses as well.
+    Medium,
+    /// After a read that filled the buffer, or brought more than a small one holds.
+    Large,
+}
+
+impl Size {
+    #[inline]
+    fn bytes(self) -> usize {
+        match self {
+            Self::Small => SMALL,
+            Self::Medium => MEDIUM,
+            Self::Large => LARGE,
+        }
+    }
 }
 
 impl ReadBuffer {
@@ -116,16 +137,17 @@ impl ReadBuffer {
         }
     }
 
-    /// Makes the next read a small one.
-    #[cfg_attr(
-        not(any(test, all(feature = "http2", feature = "server"))),
-        expect(dead_code, reason = "for connections that several responses share")
-    )]
+    /// Limits the next read to what the client takes.
     #[inline]
-    pub(crate) fn read_less(&mut self) {
-        if self.is_large {
-            self.is_large = false;
-            self.rest();
+    pub(crate) fn limit(&mut self, taking: Taking) {
+        if taking != Taking::All && self.next != Size::Small {
+            self.next = match taking {
+                Taking::All | Taking::Much => Size::Medium,
+                Taking::Little | Taking::Nothing => Size::Small,
+            };
+            if self.bytes.capacity() > self.next.bytes() {
+                self.rest();
+            }
         }
     }
 
@@ -142,19 +164,21 @@ impl ReadBuffer {
         self.poll_fill(io, cx)
     }
 
-    /// Like [`poll_read`](Self::poll_read). `is_little`: the client does not take what follows the head, so that
-    /// no more than a head should be read.
+    /// Like [`poll_read`](Self::poll_read), for a client that takes so much of what follows the head.
     #[inline]
     pub(crate) fn poll_read_head<T: ByteStream>(
         &mut self,
         io: &mut T,
         cx: &mut Context<'_>,
-        is_little: impl FnOnce() -> bool,
+        taking: impl FnOnce() -> Taking,
     ) -> Poll<io::Result<usize>> {
         ready!(io.poll_readable(cx))?;
-        match is_little() {
-            true => self.poll_fill_little(io, cx),
-            false => self.poll_fill(io, cx),
+        match taking() {
+            Taking::Nothing => self.poll_fill_little(io, cx),
+            taking => {
+                self.limit(taking);
+                self.poll_fill(io, cx)
+            }
         }
     }
 
@@ -164,10 +188,10 @@ impl ReadBuffer {
         io: &mut T,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        self.is_large = false;
+        self.next = Size::Small;
         self.rest();
         match self.bytes.capacity() {
-            0 => self.bytes = recycled::take(HEAD),
+            0 => self.bytes = Vec::with_capacity(LITTLE),
             // A longer head makes it grow.
             _ => self.make_room_behind(),
         }
@@ -187,10 +211,10 @@ impl ReadBuffer {
     ) -> Poll<io::Result<usize>> {
         self.make_room();
         let room = self.bytes.capacity() - self.bytes.len();
-        let polled = match self.is_large {
+        let polled = match self.next {
             // Uses the task's budget: a transfer can be endless, and must yield to other tasks.
-            true => pin!(io.read_buf(&mut self.bytes)).poll(cx),
-            false => io.poll_fill(cx, &mut self.bytes),
+            Size::Medium | Size::Large => pin!(io.read_buf(&mut self.bytes)).poll(cx),
+            Size::Small => io.poll_fill(cx, &mut self.bytes),
         };
         if polled.is_pending() {
             // A new socket may report readiness once without data.
@@ -198,15 +222,18 @@ impl ReadBuffer {
         }
         let count = ready!(polled)?;
         let has_filled = count == room && self.bytes.capacity() >= SMALL;
-        self.is_large = (has_filled || count > SMALL) && !recycled::is_tight();
+        self.next = match (has_filled || count > SMALL) && !recycled::is_tight() {
+            true => Size::Large,
+            false => Size::Small,
+        };
         Poll::Ready(Ok(count))
     }
 
     #[inline]
     fn make_room(&mut self) {
         if self.bytes.capacity() == 0 {
-            self.bytes = recycled::take(if self.is_large { LARGE } else { SMALL });
-        } else if self.is_large
+            self.bytes = recycled::take(self.next.bytes());
+        } else if self.next != Size::Small
             || self.bytes.len() == self.bytes.capacity()
             || self.bytes.capacity() != SMALL
         {
@@ -216,12 +243,13 @@ impl ReadBuffer {
 
     fn make_more_room(&mut self) {
         let unused = self.bytes.len() - self.start;
-        if self.is_large && unused == 0 && self.bytes.capacity() < LARGE {
+        let wanted = self.next.bytes();
+        if self.next != Size::Small && unused == 0 && self.bytes.capacity() < wanted {
             // The second read will fill the large buffer as well, or show that the first read was
             // all.
-            recycled::release(std::mem::replace(&mut self.bytes, recycled::take(LARGE)));
+            recycled::release(std::mem::replace(&mut self.bytes, recycled::take(wanted)));
             self.start = 0;
-        } else if !self.is_large
+        } else if self.next == Size::Small
             && unused == 0
             && (self.bytes.capacity() < SMALL || recycled::is_tight())
         {
@@ -371,21 +399,29 @@ mod tests {
         far.write_all(&[7; 200_000]).await.unwrap();
         let mut buffer = ReadBuffer::default();
         let head = async |buffer: &mut ReadBuffer, near: &mut _| {
-            poll_fn(|cx| buffer.poll_read_head(near, cx, || true)).await
+            poll_fn(|cx| buffer.poll_read_head(near, cx, || Taking::Nothing)).await
         };
-        assert_eq!(head(&mut buffer, &mut near).await.unwrap(), HEAD);
-        assert_eq!(buffer.bytes.capacity(), HEAD);
-        assert_eq!(head(&mut buffer, &mut near).await.unwrap(), HEAD);
-        assert_eq!(buffer.bytes.capacity(), 2 * HEAD, "a longer head");
-        buffer.consume(2 * HEAD);
+        assert_eq!(head(&mut buffer, &mut near).await.unwrap(), LITTLE);
+        assert_eq!(buffer.bytes.capacity(), LITTLE);
+        assert_eq!(head(&mut buffer, &mut near).await.unwrap(), LITTLE);
+        assert_eq!(buffer.bytes.capacity(), 2 * LITTLE, "a longer head");
+        buffer.consume(2 * LITTLE);
         assert_eq!(read(&mut buffer, &mut near).await, SMALL);
         buffer.consume(SMALL);
         assert!(read(&mut buffer, &mut near).await > SMALL);
         assert_eq!(buffer.bytes.capacity(), LARGE);
         buffer.consume(buffer.filled().len());
-        buffer.read_less();
+        buffer.limit(Taking::Little);
         far.write_all(&[7; 200_000]).await.unwrap();
         assert_eq!(read(&mut buffer, &mut near).await, SMALL);
+        buffer.consume(SMALL);
+        buffer.limit(Taking::Much);
+        assert_eq!(read(&mut buffer, &mut near).await, MEDIUM);
+        buffer.consume(MEDIUM);
+        assert_eq!(buffer.bytes.capacity(), MEDIUM);
+        buffer.limit(Taking::All);
+        far.write_all(&[7; 300_000]).await.unwrap();
+        assert_eq!(read(&mut buffer, &mut near).await, LARGE);
     }
 
     #[test]

@@ -10,11 +10,18 @@ use crate::local_pool::{LocalPool, Recycle};
 /// Bytes of a buffer for the head of a request. A request that waits for its response may hold one.
 pub(crate) const HEAD: usize = 2 * 1024;
 
+/// Bytes of a buffer for the head of a response whose client takes nothing. Allocated for it, and freed with it.
+pub(super) const LITTLE: usize = 512;
+
 /// Bytes of a buffer for a long head.
 pub(crate) const LONG_HEAD: usize = 8 * 1024;
 
 /// Initial bytes of a read buffer: enough for a head, and for most bodies.
 pub(crate) const SMALL: usize = 32 * 1024;
+
+/// Bytes of a buffer for a continuous transfer to a client that has others: as much as a stream of HTTP/2 passes on at
+/// once.
+pub(super) const MEDIUM: usize = 64 * 1024;
 
 /// Bytes of a buffer for a continuous transfer. More gains nothing (benches/COMPARISON.md).
 pub(super) const LARGE: usize = 256 * 1024;
@@ -28,6 +35,9 @@ const MOST_HEADS: usize = 512;
 
 /// Maximum of buffers for long heads in a thread's pool: 1 MiB, or up to four times as much.
 const MOST_LONG_HEADS: usize = 128;
+
+/// Maximum of buffers of medium size in a thread's pool: 256 KiB.
+const MOST_MEDIUM: usize = 4;
 
 /// Maximum of large buffers in a thread's pool: 1 MiB.
 const MOST_LARGE: usize = 4;
@@ -43,6 +53,7 @@ const MOST_BLOCKS: usize = 32;
 
 thread_local! {
     static IS_TIGHT: Cell<bool> = const { Cell::new(false) };
+    static TAKING: Cell<Taking> = const { Cell::new(Taking::All) };
     static COPIES: RefCell<Copies> = RefCell::new(Copies {
         current: BytesMut::with_capacity(BLOCK),
         full: VecDeque::new(),
@@ -50,6 +61,7 @@ thread_local! {
     static HEADS: LocalPool<Vec<u8>, MOST_HEADS> = const { LocalPool::new() };
     static LONG_HEADS: LocalPool<Vec<u8>, MOST_LONG_HEADS> = const { LocalPool::new() };
     static SMALL_BUFFERS: LocalPool<Vec<u8>, MOST_SMALL> = const { LocalPool::new() };
+    static MEDIUM_BUFFERS: LocalPool<Vec<u8>, MOST_MEDIUM> = const { LocalPool::new() };
     static LARGE_BUFFERS: LocalPool<Vec<u8>, MOST_LARGE> = const { LocalPool::new() };
 }
 
@@ -65,13 +77,64 @@ pub(crate) fn is_tight() -> bool {
     IS_TIGHT.try_with(Cell::get).unwrap_or_default()
 }
 
-/// Acquires an empty buffer of `size` bytes, which must be one of the four sizes.
+/// The amount that the client takes for which this thread works at present, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taking {
+    /// As much as comes, or it is not known.
+    All,
+    /// It has other responses in progress, so that reads should not be of the largest size.
+    #[cfg_attr(
+        not(all(feature = "http2", feature = "server")),
+        expect(dead_code, reason = "for connections that several responses share")
+    )]
+    Much,
+    /// Its socket is full, so that reads should be small: part of a large buffer would hold all of it until the socket
+    /// has accepted that part.
+    #[cfg_attr(
+        not(all(feature = "http2", feature = "server")),
+        expect(dead_code, reason = "for connections that several responses share")
+    )]
+    Little,
+    /// Its connection holds enough for a full socket, so that little more than heads should be read.
+    #[cfg_attr(
+        not(all(feature = "http2", feature = "server")),
+        expect(dead_code, reason = "for connections that several responses share")
+    )]
+    Nothing,
+}
+
+/// Calls `poll`, which works for a client that takes so much.
+#[cfg(all(feature = "http2", feature = "server"))]
+#[inline]
+pub(crate) fn while_taking<R>(taking: Taking, poll: impl FnOnce() -> R) -> R {
+    struct Restore(Taking);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let _ = TAKING.try_with(|now| now.set(self.0));
+        }
+    }
+    if taking == Taking::All {
+        return poll();
+    }
+    let before = TAKING.try_with(|now| now.replace(taking));
+    let _restore = Restore(before.unwrap_or(Taking::All));
+    poll()
+}
+
+/// Returns the amount that the client takes for which this thread works at present.
+#[inline]
+pub(crate) fn taking() -> Taking {
+    TAKING.try_with(Cell::get).unwrap_or(Taking::All)
+}
+
+/// Acquires an empty buffer of `size` bytes, which must be one of the five sizes.
 #[inline]
 pub(crate) fn take(size: usize) -> Vec<u8> {
     let spare = match size {
         HEAD => HEADS.acquire(),
         LONG_HEAD => LONG_HEADS.acquire(),
         SMALL => SMALL_BUFFERS.acquire(),
+        MEDIUM => MEDIUM_BUFFERS.acquire(),
         _ => LARGE_BUFFERS.acquire(),
     };
     spare.unwrap_or_else(|| Vec::with_capacity(size))
@@ -95,6 +158,7 @@ pub(crate) fn release(mut buffer: Vec<u8>) {
         HEAD..LONG_HEAD => HEADS.keep(buffer),
         LONG_HEAD..SMALL => LONG_HEADS.keep(buffer),
         SMALL => SMALL_BUFFERS.keep(buffer),
+        MEDIUM => MEDIUM_BUFFERS.keep(buffer),
         LARGE => LARGE_BUFFERS.keep(buffer),
         _ => {}
     }

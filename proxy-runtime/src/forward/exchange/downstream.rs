@@ -29,6 +29,7 @@ use crate::progress::{ClientReadTimeout, DataRate};
 use crate::proxy::ProxyService;
 use crate::response::{ExchangeInfo, LayerAttempts};
 use crate::state::Generation;
+use crate::stream::recycled::Taking;
 use crate::stream::{ByteStream, ReadBuffer};
 use crate::transform::{CompiledTransforms, Invalid};
 use crate::upstream::{Http1Connection, Protocols};
@@ -180,11 +181,10 @@ pub(crate) trait Downstream: Headed {
     /// connection may be read to detect that.
     async fn unless_gone<F: Future>(&mut self, is_watched: bool, work: F) -> Option<F::Output>;
 
-    /// Returns true if the client takes nothing at present, so that little more than heads should be read for it.
-    /// Default: it is not known.
+    /// Returns the amount that the client takes at present. Default: it is not known.
     #[inline]
-    fn reads_little(&self) -> bool {
-        false
+    fn taking(&self) -> Taking {
+        Taking::All
     }
 
     /// Ready at `due`. Before that, the task is woken at `due`.

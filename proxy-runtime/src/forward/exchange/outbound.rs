@@ -111,6 +111,16 @@ impl Outbound {
         }
     }
 
+    /// Frees a kept head. Called while the client does not take the response: the head is not needed any more, and
+    /// the pool would grow by one for each such client.
+    #[inline]
+    pub(crate) fn forget(&mut self) {
+        if self.stage == Stage::Done && self.is_kept {
+            self.is_kept = false;
+            self.front = Vec::new();
+        }
+    }
+
     /// Copies a long kept head into a buffer of its own size.
     #[cold]
     fn shrink(&mut self) {

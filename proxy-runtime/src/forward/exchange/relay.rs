@@ -81,7 +81,7 @@ impl<D: Downstream> Relay<'_, D> {
                     }
                 }
             }
-            match ready!(input.poll_read_head(io, cx, || self.down.reads_little())) {
+            match ready!(input.poll_read_head(io, cx, || self.down.taking())) {
                 Ok(1..) => self.flow.progress.has_news = true,
                 // With TLS 1.3, a destination rejects the client certificate after the handshake, at the first read.
                 Err(error) if input.is_empty() && is_late_rejection(&error) => {
@@ -363,6 +363,9 @@ impl<D: Downstream> Relay<'_, D> {
         let limit = flow.progress.limit(is_unanswered);
         loop {
             let unacknowledged = self.down.backpressure(&mut flow.download);
+            if unacknowledged != Backpressure::Nothing {
+                flow.outbound.forget();
+            }
             // A minimum data rate replaces the activity timeout of the cluster, but no timeout of the route.
             let due = match (unacknowledged, limit) {
                 (Backpressure::Nothing | Backpressure::Idle, _) => idle_due,

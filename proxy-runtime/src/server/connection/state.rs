@@ -19,6 +19,8 @@ use crate::server::memory::{Holding, TLS_BUFFER};
 use crate::server::metrics::WorkerMetrics;
 use crate::server::shared::WorkerShared;
 use crate::server::validation::RequestRejection;
+#[cfg(feature = "http2")]
+use crate::stream::recycled::Taking;
 
 /// The shared state of one connection.
 ///
@@ -227,6 +229,18 @@ impl ConnectionState {
     #[inline]
     pub(crate) fn is_shared_by_responses(&self) -> bool {
         self.in_flight.load(Relaxed) > 1
+    }
+
+    /// Returns the amount that the client takes of a response.
+    #[cfg(feature = "http2")]
+    #[inline]
+    pub(crate) fn taking(&self) -> Taking {
+        match (self.backlog.held(), self.is_shared_by_responses()) {
+            (1.., is_shared) if self.backlog.is_full(is_shared) => Taking::Nothing,
+            (1.., true) if self.write_blocked.load(Relaxed) => Taking::Little,
+            (_, true) => Taking::Much,
+            (_, false) => Taking::All,
+        }
     }
 
     /// Counts a stream of HTTP/2 until the returned value is dropped.

@@ -136,9 +136,10 @@ where
         let polled = self.poll_frames();
         let state = &self.state;
         let is_full = state.write_blocked.load(Relaxed);
+        let written = state.written.load(Relaxed);
         state
             .backlog
-            .is_flushed(state.written.load(Relaxed), is_full);
+            .is_flushed(written, is_full, state.is_shared_by_responses());
         // Counts only while the socket is full: otherwise `h2` has written everything.
         let bytes = match is_full {
             true => state.backlog.held() + state.behind_socket(),

@@ -57,7 +57,7 @@ use self::connection::{Accepted, Connection};
 pub(crate) use self::fields::{StreamResponseContext, date, prepare_head};
 #[cfg(feature = "testing")]
 pub use self::harness::FrameHarness;
-pub(crate) use self::room::{Room, StreamSend, Unsent, poll_room};
+pub(crate) use self::room::{Room, StreamSend, Unsent, compact, poll_room};
 use self::streams::Ending;
 use super::access_log::Draft;
 use super::connection::{ConnectionIo, ConnectionState, RequestRecord, Transport};

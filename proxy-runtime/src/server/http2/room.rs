@@ -9,12 +9,12 @@ use bytes::Bytes;
 use h2::{Reason, SendStream};
 use tokio::time::Instant;
 
-use super::backlog::Backlog;
 use super::deadlines::Deadline;
 use crate::progress::{ClientReadTimeout, Pace};
 use crate::server::connection::ConnectionState;
 use crate::server::connection::Held;
 use crate::server::metrics::WorkerMetrics;
+use crate::stream::recycled::SMALL;
 
 /// Maximum of the connection's window that a stream reserves: other streams could not use it
 /// meanwhile.
@@ -28,10 +28,12 @@ const AT_ONCE: usize = 256 * 1024;
 pub(crate) fn poll_room(
     stream: &mut SendStream<Bytes>,
     wanted: usize,
-    backlog: &Backlog,
+    connection: &ConnectionState,
     cx: &mut Context<'_>,
 ) -> Poll<Option<usize>> {
-    let most = ready!(backlog.poll_room(cx)).min(wanted);
+    let backlog = &connection.backlog;
+    let is_shared = connection.is_shared_by_responses();
+    let most = ready!(backlog.poll_room(is_shared, cx)).min(wanted);
     stream.reserve_capacity(wanted.min(AT_ONCE));
     loop {
         match stream.capacity() {
@@ -39,7 +41,7 @@ pub(crate) fn poll_room(
             room => {
                 let room = room.min(most);
                 // Counted until the socket has taken it.
-                backlog.add(room);
+                backlog.add(room, is_shared);
                 return Poll::Ready(Some(room));
             }
         }
@@ -47,6 +49,16 @@ pub(crate) fn poll_room(
             Some(Ok(_)) => {}
             Some(Err(_)) | None => return Poll::Ready(None),
         }
+    }
+}
+
+/// Returns data that may wait for a full socket in memory of their own if they are a small part of a read buffer,
+/// which they would hold as a whole.
+#[inline]
+pub(crate) fn compact(data: Bytes, connection: &ConnectionState) -> Bytes {
+    match connection.write_blocked.load(Relaxed) && data.len() < SMALL / 2 {
+        true => Bytes::copy_from_slice(&data),
+        false => data,
     }
 }
 
@@ -217,7 +229,7 @@ impl StreamSend<'_> {
                 0 => 0,
                 wanted => poll_fn(|cx| self.poll(stream, wanted, cx)).await?,
             };
-            let part = data.split_to(room);
+            let part = compact(data.split_to(room), self.connection);
             let is_last = data.is_empty();
             let sent = stream.send_data(part, is_last && is_end);
             sent.map_err(|_| Unsent::Disconnected)?;
@@ -235,10 +247,14 @@ impl StreamSend<'_> {
         wanted: usize,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, Unsent>> {
-        let backlog = &self.connection.backlog;
+        let connection = self.connection;
         let polled = match wanted {
-            0 => backlog.poll_room(cx).map(|_| Some(0)),
-            _ => poll_room(stream, wanted, backlog, cx),
+            0 => {
+                let is_shared = connection.is_shared_by_responses();
+                let polled = connection.backlog.poll_read(is_shared, cx);
+                polled.map(|()| Some(0))
+            }
+            _ => poll_room(stream, wanted, connection, cx),
         };
         match polled {
             Poll::Ready(Some(room)) => {

@@ -83,9 +83,7 @@ impl AsyncWrite for StreamTunnel {
         }
         let this = &mut *self;
         let connection = this.open.connection();
-        let Poll::Ready(room) =
-            poll_room(&mut this.ends.send, bytes.len(), &connection.backlog, cx)
-        else {
+        let Poll::Ready(room) = poll_room(&mut this.ends.send, bytes.len(), connection, cx) else {
             // The memory includes received data, such as `unread`.
             let received = this.ends.receive.flow_control().used_capacity() as u64;
             this.held.set(TUNNEL_BUFFERS + received, connection);

@@ -32,8 +32,8 @@ use crate::server::connection::{
 use crate::server::handler::Handler;
 use crate::server::http1::declared_length;
 use crate::server::validation::RequestRejection;
-use crate::stream::OnUpgrade;
-use crate::stream::Switch;
+use crate::stream::recycled::while_taking;
+use crate::stream::{OnUpgrade, Switch};
 
 /// Serves one request with `handler`.
 ///
@@ -96,7 +96,10 @@ pub(super) async fn serve<H: Handler>(
         if has_body && respond.poll_reset(cx).is_ready() {
             return Poll::Ready(None);
         }
-        if let Poll::Ready(head) = call.as_mut().poll(cx, |made| body = Some(made)) {
+        let place = |made| body = Some(made);
+        if let Poll::Ready(head) =
+            while_taking(connection.taking(), || call.as_mut().poll(cx, place))
+        {
             return Poll::Ready(Some(head));
         }
         let awaited = expectation.as_ref().map(|body| body.poll_awaited(cx));
@@ -244,7 +247,9 @@ where
                 return Poll::Ready(NextPart::Disconnected);
             }
             match ready!(waiting.poll_taken(&mut stream, cx)) {
-                Ok(()) => poll_next(&mut stream, body.as_mut(), cx),
+                Ok(()) => while_taking(waiting.connection.taking(), || {
+                    poll_next(&mut stream, body.as_mut(), cx)
+                }),
                 Err(unsent) => Poll::Ready(NextPart::Unsent(unsent)),
             }
         });

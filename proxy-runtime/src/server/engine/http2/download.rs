@@ -11,7 +11,7 @@ use crate::forward::exchange::downstream;
 use crate::forward::exchange::incoming::Incoming;
 use crate::http1::{HeadTable, PooledTable};
 use crate::server::connection::{ConnectionState, Held};
-use crate::server::http2::{Room, poll_room};
+use crate::server::http2::{Room, compact, poll_room};
 
 /// The state of a response.
 #[derive(Default)]
@@ -121,9 +121,10 @@ impl Begun {
         client: &ConnectionState,
         cx: &mut Context<'_>,
     ) -> Poll<bool> {
-        if client.backlog.is_full() {
+        let is_shared = client.is_shared_by_responses();
+        if client.backlog.is_full(is_shared) {
             self.is_held_back = true;
-            ready!(client.backlog.poll_room(cx));
+            ready!(client.backlog.poll_read(is_shared, cx));
         }
         let has_waited = std::mem::take(&mut self.is_held_back);
         if has_waited {
@@ -175,11 +176,11 @@ impl Begun {
         let incoming = &mut self.incoming;
         while !incoming.data.is_empty() {
             let wanted = incoming.data.len();
-            let Some(room) = ready!(poll_room(stream, wanted, &client.backlog, cx)) else {
+            let Some(room) = ready!(poll_room(stream, wanted, client, cx)) else {
                 return Poll::Ready(Err(Disconnected));
             };
             self.room.is_found(room);
-            let part = incoming.data.split_to(room);
+            let part = compact(incoming.data.split_to(room), client);
             // The last part ends the stream, which saves an empty frame.
             let is_end = incoming.has_all();
             self.sent += room as u64;

@@ -56,6 +56,7 @@ use crate::server::connection::{Held, RequestRecord, is_grpc_call};
 use crate::server::http2::Unsent as NotTaken;
 use crate::server::http2::{Room, StreamClient, StreamResponseContext, StreamSend, prepare_head};
 use crate::server::metrics::WorkerMetrics;
+use crate::stream::recycled::Taking;
 use crate::stream::{ByteStream, ReadBuffer};
 use crate::transform::{CompiledTransforms, Invalid};
 use crate::upstream::Http1Connection;
@@ -220,8 +221,8 @@ impl<'c> Downstream for Http2Downstream<'c> {
     }
 
     #[inline]
-    fn reads_little(&self) -> bool {
-        self.client.record.connection.backlog.is_full()
+    fn taking(&self) -> Taking {
+        self.client.record.connection.taking()
     }
 
     #[inline]
@@ -375,7 +376,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         let rules = trailer_rules(self.method, status, route.plan);
         let response = (response, status);
         // Data that the client cannot take stays at the destination.
-        let is_read = !connection.input.is_empty() || !self.reads_little();
+        let is_read = !connection.input.is_empty() || self.taking() != Taking::Nothing;
         let read = is_read.then_some(&mut *cx);
         let incoming = Incoming::begin(response, content, table, rules, connection, read)?;
         let mut begun = Begun::new(incoming, is_exempt);
@@ -420,13 +421,11 @@ impl<'c> Downstream for Http2Downstream<'c> {
                 Poll::Ready(has_waited) => *has_news |= has_waited,
                 Poll::Pending => {
                     begun.waits_for(client);
+                    connection.input.rest();
                     return Poll::Pending;
                 }
             }
-            // Part of a large buffer would hold all of it until the socket has accepted that part.
-            if client.is_shared_by_responses() && client.backlog.held() > 0 {
-                connection.input.read_less();
-            }
+            connection.input.limit(client.taking());
             ready!(begun.incoming.poll_read(connection, cx))?;
             *has_news = true;
         }

@@ -9,6 +9,8 @@ mod early;
 mod full_socket;
 mod interim;
 mod lane;
+#[cfg(feature = "http2")]
+mod large_reads;
 mod memory;
 mod rejections;
 mod same_head;
