@@ -171,8 +171,8 @@ async fn routes_inside_a_guarded_listener_are_closed() {
 }
 
 /// A listener whose Envoy merges slashes before it chooses a route.
-pub(super) fn merging(routes: RouteSpecifier) -> Resource {
-    let (kind, name, resource) = listener_with("http", routes);
+pub(super) fn merging(name: &'static str, routes: RouteSpecifier) -> Resource {
+    let (kind, name, resource) = listener_with(name, routes);
     let mut listener = Listener::decode(&*resource.value).unwrap();
     for filter in &mut listener.filter_chains[0].filters {
         let Some(filter::ConfigType::TypedConfig(config)) = &mut filter.config_type else {
@@ -214,7 +214,7 @@ async fn routes_of_a_listener_that_merges_slashes_reject_ambiguous_paths() {
         .unwrap();
     let inside = RouteConfiguration::decode(&*inside.value).unwrap();
     for (nonce, routes) in [("2", named), ("3", RouteSpecifier::RouteConfig(inside))] {
-        say(&stream, nonce, &[merging(routes)]).await;
+        say(&stream, nonce, &[merging("http", routes)]).await;
         let strict = state(&mut states, are_strict).await;
         assert!(!strict.problems.has_errors(), "{}", strict.problems);
         assert!(strict.problems.to_string().contains("merge_slashes"));
@@ -264,4 +264,34 @@ async fn a_restart_opens_nothing() {
             .all(|route| route.cluster_id.is_none())
     );
     drop(script);
+}
+
+/// The routes are the same for both, so that the stricter one decides. Neither passes what one of them would merge.
+#[tokio::test(start_paused = true)]
+async fn listeners_that_share_routes_and_differ_in_merging_slashes_both_reject_ambiguous_paths() {
+    let (discoverer, mut script) = pair(options().with_route_configs(Vec::new()));
+    let provider = discoverer.runner().start();
+    let mut states = states(&provider);
+    let stream = script.full().await;
+    let named = RouteSpecifier::Rds(Rds {
+        route_config_name: "main".into(),
+        ..Rds::default()
+    });
+    let strict = merging("strict", named);
+    let open = listener("open", "main");
+    say(&stream, "1", std::slice::from_ref(&open)).await;
+    serving(&mut states, ONE).await;
+    for (nonce, both) in [
+        ("2", [open.clone(), strict.clone()]),
+        ("3", [strict, open.clone()]),
+    ] {
+        say(&stream, nonce, &both).await;
+        let shared = state(&mut states, are_strict).await;
+        assert!(!shared.problems.has_errors(), "{}", shared.problems);
+        assert!(shared.problems.to_string().contains("merge_slashes"));
+        let alone = std::slice::from_ref(&open);
+        say(&stream, &format!("{nonce}-alone"), alone).await;
+        serving(&mut states, ONE).await;
+        state(&mut states, |state| !are_strict(state)).await;
+    }
 }

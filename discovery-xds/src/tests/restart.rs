@@ -107,7 +107,7 @@ async fn routes_stay_strict_while_a_restart_hears_nothing_of_their_listener() {
         });
         let all = resources(ONE);
         let mut merged = all.clone();
-        merged.push(merging(named));
+        merged.push(merging("http", named));
         let (discoverer, mut script) = pair(options.clone());
         let provider = discoverer.runner().start();
         let peer = Peer::of(mode, &mut script).await;

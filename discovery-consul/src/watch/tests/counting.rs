@@ -242,3 +242,29 @@ async fn five_thousand_services_cost_what_is_planned() {
     let most = consul.most_in_flight();
     assert!(most <= 10, "{most}");
 }
+
+/// A quiet Consul gets as many requests in one minute as in another, and no more than each service at its earliest.
+#[tokio::test(start_paused = true)]
+async fn five_hundred_services_cost_a_bounded_number_of_requests_a_minute() {
+    const SERVICES: usize = 501;
+    let consul = consul_with(SERVICES - 1);
+    let watched = Watched::start(&consul, WatchOptions::default()).await;
+    let mut minutes = Vec::new();
+    for _ in 0..15 {
+        let before = consul.requests().len();
+        watched.pass(60).await;
+        minutes.push(consul.requests().len() - before);
+    }
+    // The first reads were all at once, and so are those that follow them, within a minute.
+    let most = SERVICES * 60 / 54 + 10;
+    assert!(minutes.iter().all(|&minute| minute <= most), "{minutes:?}");
+    // Each is read every 54 to 88 s.
+    let all: usize = minutes.iter().sum();
+    let (least, most) = (SERVICES * 15 * 60 / 88, SERVICES * 15 * 60 / 54 + 150);
+    assert!((least..=most).contains(&all), "{all}: {minutes:?}");
+    // They spread by and by.
+    let late = &minutes[10..];
+    let mean = late.iter().sum::<usize>() / late.len();
+    let is_even = |&minute: &usize| minute * 10 <= mean * 13 && minute * 13 >= mean * 10;
+    assert!(late.iter().all(is_even), "{minutes:?}");
+}

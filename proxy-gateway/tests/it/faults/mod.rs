@@ -4,6 +4,7 @@ mod admin;
 #[cfg(target_os = "linux")]
 mod descriptors;
 mod destination;
+mod names;
 mod sources;
 
 use std::net::SocketAddr;
