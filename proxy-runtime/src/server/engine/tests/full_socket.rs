@@ -19,8 +19,9 @@ use super::scene::{
 };
 use crate::ProxyService;
 use crate::error::Cause;
-use crate::server::handler::ProxyHandler;
+use crate::server::handler::{ProxyHandler, ServiceHandler};
 use crate::server::http2::peer::{INITIAL_WINDOW_SIZE, Peer};
+use crate::server::shared::WorkerShared;
 use crate::server::{AccessLogSink, AccessRecord, Limits};
 
 const STREAMS: u32 = 10;
@@ -305,6 +306,47 @@ async fn a_client_that_does_not_read_is_given_up_and_no_destination_is_blamed() 
             tokio::time::resume();
         })
         .await;
+    }
+}
+
+/// Serves a client by handlers of both kinds.
+fn serve_both(way: &str, client: DuplexStream, service: ProxyService, worker: Arc<WorkerShared>) {
+    match way {
+        "bytes" => serve_by(client, ProxyHandler::new(service), worker),
+        _ => serve_by(client, ServiceHandler(service), worker),
+    }
+}
+
+#[tokio::test]
+async fn the_budget_of_the_process_counts_what_streams_hold_and_ends_their_connection() {
+    const KIB: u64 = 1024;
+    for (way, _) in WAYS {
+        // What the connection holds, and what was read for its streams.
+        for (budget, is_enough) in [(10_000 * KIB, true), (40 * KIB, false)] {
+            local(async {
+                let (service, _given) = destinations().await;
+                let (worker, metrics) = worker(Limits::default(), None);
+                let worker = Arc::into_inner(worker).unwrap().with_memory(budget);
+                let (near, far) = duplex(1024);
+                serve_both(way, far, service, Arc::new(worker));
+                let _peer = client(near, "/endless", 1024, NEVER).await;
+                seconds(5).await;
+                let counts = metrics.counts();
+                match is_enough {
+                    true => {
+                        let held = counts.held_bytes;
+                        assert!((64 * KIB..=256 * KIB).contains(&held), "{way}: {held}");
+                        assert_eq!(counts.shed_connections, 0, "{way}");
+                    }
+                    false => {
+                        assert_eq!(counts.shed_connections, 1, "{way}");
+                        assert_eq!(counts.held_bytes, 0, "{way}: it is free again");
+                    }
+                }
+                tokio::time::resume();
+            })
+            .await;
+        }
     }
 }
 
