@@ -58,7 +58,7 @@ impl Load {
             connections: 4,
             max_requests: 1_000_000,
             max_duration: Duration::from_secs(600),
-            request_limit: GUARD,
+            request_limit: Duration::from_secs(20),
             pause: Duration::ZERO,
             request: Arc::new(|connection, _| {
                 let request = connection.request("GET", "/").body(body::empty());
@@ -127,8 +127,8 @@ impl Load {
         self
     }
 
-    /// Sets the time limit of a request in real time, after which it counts as failed. Default: 20
-    /// s.
+    /// Sets the time limit of a request in real time, after which it counts as failed.
+    /// Default: 20 s.
     pub fn request_limit(mut self, limit: Duration) -> Self {
         self.request_limit = limit;
         self

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use testkit::client::Connection;
 use testkit::origin::Origin;
@@ -17,6 +17,9 @@ use crate::faults::{READY, Requests};
 
 /// Number of clients with half a head each: more than the listener has connections.
 const HALVES: usize = 200;
+
+/// The time in which most readiness checks are answered: the least that load balancers wait.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Number of readiness checks during the flood.
 const CHECKS: usize = 40;
@@ -95,14 +98,21 @@ async fn a_flood_of_the_admin_listener_fails_no_request_and_no_readiness_check()
         let mut client = Connection::http1(admin).await.ok()?;
         client.get("/readyz").await.ok()
     };
-    let mut failed = 0;
+    let (mut failed, mut late) = (0, 0);
     let mut fewest = HALVES;
     for _ in 0..CHECKS {
         fewest = fewest.min(open.load(Ordering::Relaxed));
+        let begun = Instant::now();
         let answer = within(GUARD, ready()).await;
         failed += usize::from(!matches!(answer, Ok(Some(answer)) if answer.status == 200));
+        late += usize::from(begun.elapsed() > PATIENCE);
     }
     assert_eq!(failed, 0, "of {CHECKS} readiness checks");
+    // A busy machine delays one now and then. Where the flood holds all places, it delays each.
+    assert!(
+        late <= CHECKS / 4,
+        "{late} of {CHECKS} checks took longer than {PATIENCE:?}"
+    );
     requests.go_on("the admin listener is flooded").await;
     // How many there are at once depends on the machine: each that is closed comes back after 20 ms.
     assert!(fewest > 0, "the flood goes on at each check");

@@ -1,6 +1,7 @@
 //! The cases of h2spec 2.6, the test program for servers of HTTP/2, restated and played over TLS against the proxy.
 //!
-//! No package registry has that program. Its cases are named as there: by its section, and by what the client does.
+//! No package registry has that program, and its source is had from Go's module mirror only. Its
+//! cases are named as there: by its section, and by what the client does.
 
 mod frames;
 mod generic;
