@@ -11,6 +11,7 @@ mod explain;
 mod faults;
 mod fleet;
 mod hot_restart;
+mod issuer;
 mod layers;
 mod limits;
 mod mutual_tls;

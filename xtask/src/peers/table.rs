@@ -81,6 +81,8 @@ pub(super) const PEERS: &[Peer] = &[
     npm("playwright-core", "playwright-core@1.64.1"),
     // Rules of accessibility, for the admin page.
     npm("axe-core", "axe-core@4.14.1"),
+    // An issuer of tokens. The last major version for Node 20, which Debian's users may have.
+    npm("oauth2-mock-server", "oauth2-mock-server@8.2.3"),
     // Evaluates the rules and the dashboard of packaging/.
     debian("prometheus", &["prometheus"], &[
         program("prometheus", "usr/bin/prometheus", "--version"),
