@@ -11,7 +11,6 @@ use discovery_http::{ReqwestTransport, Transport, TransportOptions, tls};
 use program_kit::{Failure, with_causes};
 use proxy_model::CompileOptions;
 use proxy_policies::Policies;
-use proxy_runtime::Proxy;
 use proxy_runtime::admin::Admin;
 use proxy_runtime::server::{
     AccessLogFormat, AccessLogWriter, BindError, DrainReport, Listener, LogOutput, QueryLogging,
@@ -19,6 +18,7 @@ use proxy_runtime::server::{
 };
 use proxy_runtime::trace::trace_cycles;
 use proxy_runtime::upstream::{TlsClient, UpstreamOptions};
+use proxy_runtime::{ErrorPages, Proxy};
 use proxy_telemetry::{MetricsExport, Telemetry};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -28,6 +28,7 @@ use crate::affinity_keys;
 use crate::allocator;
 use crate::certificates::{self, Followed};
 use crate::commands::unusable;
+use crate::error_pages::FollowedPages;
 use crate::faults::Faults;
 use crate::hot_restart::{HotRestartError, Predecessor};
 use crate::request_records;
@@ -111,7 +112,8 @@ impl Gateway {
         builder = builder.unreachable(Arc::clone(&unreachable));
         builder = builder
             .loop_guard(settings.server.loop_guard)
-            .negotiate_errors(settings.server.negotiate_errors);
+            .negotiate_errors(settings.server.negotiate_errors)
+            .error_pages(error_pages(&settings.server)?);
         builder = builder.policies(Arc::new(policies(&provider)?));
         if !settings.server.cause_networks.is_empty() {
             builder = builder.cause_header(settings.server.cause_networks.iter().copied());
@@ -314,6 +316,11 @@ impl Gateway {
         }
     }
 
+    /// Returns the follower of the pages of errors.
+    pub(crate) fn followed_pages(&self) -> FollowedPages {
+        FollowedPages::new(self.proxy.clone(), self.faults.clone())
+    }
+
     /// The problems that the program finds while it runs.
     pub(crate) fn faults(&self) -> &Faults {
         &self.faults
@@ -422,6 +429,12 @@ fn policy_client(
     let client = ReqwestTransport::new(config, &options);
     let client = client.map_err(|error| Failure::from_error(&error))?;
     Ok(Arc::new(client))
+}
+
+/// Returns the pages of errors as they are now.
+fn error_pages(server: &settings::Server) -> Result<ErrorPages, Failure> {
+    let pages = server.error_pages.load();
+    pages.map_err(|problems| unusable(&problems))
 }
 
 /// The time limit for a connection to a service that authorizes, or to an issuer of tokens.

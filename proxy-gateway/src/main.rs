@@ -8,6 +8,7 @@ mod cli;
 mod commands;
 mod document;
 mod environment;
+mod error_pages;
 mod faults;
 mod gateway;
 #[cfg(target_os = "linux")]

@@ -30,6 +30,9 @@ pub(crate) fn files(settings: &Settings, origins: &Origins) -> Problems {
     if let Some(keys) = &settings.server.affinity_keys {
         problems.extend(keys.unusable());
     }
+    if let Err(unreadable) = settings.server.error_pages.load() {
+        problems.extend(unreadable);
+    }
     let log = settings.telemetry.access_log.as_ref();
     if let Some(path) = log.and_then(|log| log.file.as_deref())
         && let Err(error) = writable(path)

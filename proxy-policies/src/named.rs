@@ -89,6 +89,8 @@ pub(crate) enum Step {
 /// A decision that takes time.
 pub(crate) enum Pending {
     Queued(Queued),
+    #[cfg(feature = "redis")]
+    Asking(limiter::SharedAsk),
     Judging(Box<Judging>),
 }
 
@@ -109,7 +111,7 @@ impl Named {
                 Authorization::new(name, &config, transport).map(Rule::Authorization)
             }),
             PolicyKind::RateLimiter => rule(settings, |limits| {
-                Ok(Rule::RateLimiter(RateLimiter::new(&config.name, &limits)))
+                RateLimiter::new(name, &limits).map(Rule::RateLimiter)
             }),
             PolicyKind::Timeout => Err("a timeout is honoured by the model".to_owned()),
         };
@@ -168,6 +170,8 @@ impl Named {
                     Step::Pass(permit)
                 }
                 limiter::Outcome::Wait(queued) => Step::Wait(Pending::Queued(queued)),
+                #[cfg(feature = "redis")]
+                limiter::Outcome::Ask(asking) => Step::Wait(Pending::Asking(asking)),
                 limiter::Outcome::Reject(answer) => {
                     self.count(PolicyOutcome::Limited);
                     Step::Answer(answer)
@@ -200,6 +204,21 @@ impl Named {
                 self.count(PolicyOutcome::Limited);
                 Step::Answer(limiter.reject(standing))
             }
+            #[cfg(feature = "redis")]
+            (Ended::Asked(asked), Rule::RateLimiter(limiter)) => {
+                match limiter.end(asked, head, visit) {
+                    Ok(()) => {
+                        self.count(PolicyOutcome::Admitted);
+                        Step::Pass(None)
+                    }
+                    Err(answer) => {
+                        self.count(PolicyOutcome::Limited);
+                        Step::Answer(answer)
+                    }
+                }
+            }
+            #[cfg(feature = "redis")]
+            (Ended::Asked(_), _) => Step::Answer(closed()),
             (Ended::Permitted(_) | Ended::Displaced(_), _) => Step::Answer(closed()),
             (Ended::Judged(judged), _) => {
                 self.count(judged.outcome());
@@ -249,15 +268,25 @@ impl Named {
     /// The numbers of decisions, without those that were never made.
     pub(crate) fn counts(&self) -> impl Iterator<Item = PolicyCount> {
         let counts = self.counts.iter().zip(OUTCOMES);
-        counts.filter_map(|(count, (_, outcome))| {
-            let count = count.load(Ordering::Relaxed);
-            (count > 0).then(|| PolicyCount {
-                kind: self.kind,
-                name: Arc::clone(&self.name),
-                outcome,
-                count,
-            })
+        let counts = counts.map(|(count, (_, outcome))| (count.load(Ordering::Relaxed), outcome));
+        let made = counts.chain(self.alone()).filter(|(count, _)| *count > 0);
+        made.map(|(count, outcome)| PolicyCount {
+            kind: self.kind,
+            name: Arc::clone(&self.name),
+            outcome,
+            count,
         })
+    }
+}
+
+impl Named {
+    /// The number of requests that this gateway decided about alone, although the limit is shared.
+    fn alone(&self) -> Option<(u64, &'static str)> {
+        #[cfg(feature = "redis")]
+        if let Rule::RateLimiter(limiter) = &self.rule {
+            return Some((limiter.alone(), "alone"));
+        }
+        None
     }
 }
 
@@ -290,6 +319,8 @@ pub(crate) enum Ended {
     Permitted(Permitted),
     /// A newer request got the place.
     Displaced(Standing),
+    #[cfg(feature = "redis")]
+    Asked(limiter::SharedAsked),
     Judged(Judged),
 }
 
@@ -303,6 +334,8 @@ impl Pending {
                 Ok(permitted) => Ended::Permitted(permitted),
                 Err(standing) => Ended::Displaced(standing),
             },
+            #[cfg(feature = "redis")]
+            Self::Asking(asking) => Ended::Asked(asking.wait().await),
             Self::Judging(judging) => Ended::Judged(judging.wait().await),
         }
     }

@@ -95,6 +95,7 @@ pub use self::connection::{
     ClientCertificate, ClientField, ConnectionInfo, Network, NetworkError, TrustedProxies,
 };
 pub use self::error::{Cause, ForwardError, ForwardErrorKind, Side};
+pub use self::head::ErrorPages;
 #[cfg(feature = "metrics")]
 pub use self::prometheus::ProxyCollector;
 pub use self::proxy::{ClusterChange, ClusterChanges, Proxy, ProxyService};

@@ -31,7 +31,7 @@ use crate::contain::{contained, contained_call};
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::filter::{Reply, RequestEdit};
 use crate::head::headers::strip_options;
-use crate::head::{ErrorForm, HeaderMutations, HeldValues, HttpHead};
+use crate::head::{ErrorBodies, HeaderMutations, HeldValues, HttpHead};
 use crate::layer::{ProxyRequestBody, RouteService};
 use crate::observe::{LOG_PAUSE, targets};
 use crate::response::ProxyBody;
@@ -276,11 +276,8 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
         } = self.clone();
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
-            let form = parts
-                .extensions
-                .get::<ErrorForm>()
-                .copied()
-                .unwrap_or_default();
+            let errors = parts.extensions.remove::<ErrorBodies>();
+            let errors = errors.unwrap_or_default();
             let mut edits = HeaderMutations::default();
             let head = HttpHead::new(&parts);
             let judged = judge_http(&*policies, &route, &head, &mut edits).await?;
@@ -289,7 +286,7 @@ impl Service<Request<ProxyRequestBody>> for Guarded {
             let held = Arc::new(edits.take_held());
             let mut response = match judged {
                 Some(reply) => {
-                    let mut response = reply.into_response(form).map(ProxyBody::text);
+                    let mut response = reply.into_response(&errors).map(ProxyBody::text);
                     notes.apply_to(response.headers_mut());
                     let status = response.status();
                     plan.change_response(status, response.headers_mut());

@@ -101,7 +101,7 @@ fn path(wanted: &EnvoyMatch, reading: &mut Reading) -> Option<String> {
 }
 
 /// The path as a template, if it is one that needs no escapes.
-fn literal(path: &str) -> Option<String> {
+pub(super) fn literal(path: &str) -> Option<String> {
     let is_plain = path.is_empty() || path.starts_with('/');
     (is_plain && path.bytes().all(|byte| byte == b'/' || is_unreserved(byte)))
         .then(|| path.to_owned())

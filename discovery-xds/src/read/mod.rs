@@ -23,6 +23,7 @@ mod hosts;
 mod last_good;
 mod listener;
 mod matching;
+mod reply;
 mod route;
 mod routes;
 #[cfg(test)]

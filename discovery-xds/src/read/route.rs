@@ -15,7 +15,7 @@ use xds_types::pb::google::protobuf;
 
 use super::access::{self, Place, fields_close};
 use super::headers::{self, Changes, Side};
-use super::{Reading, matching};
+use super::{Reading, matching, reply};
 
 /// Envoy's time limit for a route without one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -50,7 +50,21 @@ pub(super) fn route(route: &Route, reading: &mut Reading) -> (RouteConfig, usize
         }),
         // A route without a cluster answers like this.
         Some(Action::DirectResponse(answer)) if answer.status == 503 && answer.body.is_none() => {}
-        _ => reading.reject("action", "only forwarding can be honoured"),
+        Some(Action::DirectResponse(answer)) => {
+            let respond =
+                reading.below("direct_response", |reading| reply::respond(answer, reading));
+            config.respond = Some(Box::new(respond));
+        }
+        Some(Action::Redirect(action)) => {
+            let path = wanted.path_specifier.as_ref();
+            let redirect =
+                reading.below("redirect", |reading| reply::redirect(action, path, reading));
+            config.redirect = Some(Box::new(redirect));
+        }
+        _ => reading.reject(
+            "action",
+            "only forwarding, redirects and direct responses can be honoured",
+        ),
     }
     let out = config.transforms.get_or_insert_default();
     let request = Changes {

@@ -14,6 +14,7 @@ use super::{load, some, unusable};
 use crate::check::{examine, policies};
 use crate::cli::Files;
 use crate::document::Document;
+use crate::error_pages::FollowedPages;
 use crate::faults::Faults;
 use crate::gateway::Gateway;
 use crate::hot_restart::{HotRestartError, Offer, Predecessor};
@@ -114,12 +115,13 @@ async fn serve(
         );
     }
     let faults = gateway.faults().clone();
+    let pages = gateway.followed_pages();
     let work = async {
         let state = gateway.ready().await;
         announce(&state);
         say("stop with Ctrl-C; a second Ctrl-C stops at once");
         service_manager::notify(Message::Ready);
-        follow_settings(Arc::new(document), settings, log, &faults).await
+        follow_settings(Arc::new(document), settings, log, &faults, pages).await
     };
     let successor = async {
         match &mut offer {
@@ -196,17 +198,19 @@ fn not_taken(error: &HotRestartError) -> Failure {
 }
 
 /// The warning about changes of settings that are read at the start alone.
-const RESTART_NEEDED: &str = "Listeners, Admin, Telemetry (except LogFilter), Server, Policies.Discovered or a section for discovery have changed; that takes effect with the next start";
+const RESTART_NEEDED: &str = "Listeners, Admin, Telemetry (except LogFilter), Server (except ErrorPages), Policies.Discovered or a section for discovery have changed; that takes effect with the next start";
 
 /// The problems of settings that do not serve yet are listed under this name.
 const NEXT_START: &str = "next start";
 
-/// Applies changes of the log filter in the files, and warns about those that take effect only with the next start.
+/// Applies changes of the log filter and of the error pages, and warns about those that take effect only with the next
+/// start.
 async fn follow_settings(
     document: Arc<Document>,
     running: &Settings,
     log: &mut LogControl,
     faults: &Faults,
+    mut pages: FollowedPages,
 ) -> Infallible {
     let mut running = running.clone();
     let mut noticed = running.clone();
@@ -215,7 +219,10 @@ async fn follow_settings(
         let document = Arc::clone(&document);
         let (serving, known) = (running.clone(), noticed.clone());
         let read = move || look(&document, &serving, &known);
-        let Ok(Some((now, of_next_start))) = tokio::task::spawn_blocking(read).await else {
+        let found = tokio::task::spawn_blocking(read).await.ok().flatten();
+        let current = found.as_ref().map_or(&noticed, |(now, _)| now);
+        pages.look(current.server.error_pages.clone()).await;
+        let Some((now, of_next_start)) = found else {
             continue;
         };
         let is_pending = !of_next_start.is_empty();
@@ -253,6 +260,10 @@ fn look(
         .telemetry
         .log_filter
         .clone_from(&running.telemetry.log_filter);
+    applied
+        .server
+        .error_pages
+        .clone_from(&running.server.error_pages);
     let is_running = applied == *running;
     // A version with an error in any section is rejected as a whole, as at the start.
     if now != *noticed && examine(&layered).problems.has_errors() {

@@ -1,9 +1,11 @@
 //! The sections of the configuration that concern this program, beside `ReverseProxy`.
 //!
-//! They are read at start. Of a running program only `ReverseProxy` is reloaded.
+//! They are read at start. Of a running program `ReverseProxy`, `Policies`, `Telemetry.LogFilter` and
+//! `Server.ErrorPages` are reloaded.
 
 mod affinity;
 mod destination_resolver;
+mod error_pages;
 mod limits;
 mod listener;
 mod resolver;
@@ -29,6 +31,7 @@ use crate::sources::Sources;
 
 pub(crate) use self::affinity::{AFFINITY_KEYS_FILE, AffinityKeySource};
 pub(crate) use self::destination_resolver::DestinationResolver;
+pub(crate) use self::error_pages::{ERROR_PAGES, ErrorPageSettings};
 pub(crate) use self::listener::Listener;
 pub(crate) use self::resolver::Resolver;
 pub(crate) use self::telemetry::{LineFormat, LogFormat, Telemetry};
@@ -69,6 +72,8 @@ pub(crate) struct Server {
     pub(crate) loop_guard: bool,
     /// True if errors have the form that the client prefers.
     pub(crate) negotiate_errors: bool,
+    /// The bodies of errors in place of the program's own.
+    pub(crate) error_pages: ErrorPageSettings,
     /// The networks whose clients get the causes of errors in a header. Empty: none.
     pub(crate) cause_networks: Vec<Network>,
     /// The path of the Unix socket at which a second instance gets the listening sockets of this one.
@@ -92,6 +97,7 @@ impl Default for Server {
             zone: None,
             loop_guard: true,
             negotiate_errors: false,
+            error_pages: ErrorPageSettings::default(),
             cause_networks: Vec::new(),
             handover: None,
             resolver: Resolver::default(),
@@ -154,6 +160,7 @@ fn read_admin(root: &mut ObjectReader<'_, '_>) -> Option<SocketAddr> {
 }
 
 fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
+    let negotiate_errors = server.boolean("NegotiateErrors").unwrap_or_default();
     Server {
         workers: whole(server, "Workers", 1..=1024),
         readiness_delay: server
@@ -164,7 +171,8 @@ fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {
             .map_or(DRAIN_TIMEOUT, Duration::from),
         zone: server.text("Zone"),
         loop_guard: server.boolean("LoopGuard").unwrap_or(true),
-        negotiate_errors: server.boolean("NegotiateErrors").unwrap_or_default(),
+        negotiate_errors,
+        error_pages: error_pages::read(server, negotiate_errors),
         cause_networks: senders::read_cause_networks(server),
         handover: read_handover(server),
         resolver: server

@@ -67,6 +67,11 @@ impl Gateway {
         }
     }
 
+    /// The metrics.
+    pub(crate) async fn metrics(&self) -> String {
+        send(self.admin, "GET /metrics", &[]).await.1
+    }
+
     /// The status and the text of the response to a request with these lines.
     pub(crate) async fn send(&self, line: &str, headers: &[&str]) -> (u16, String) {
         send(self.address, line, headers).await

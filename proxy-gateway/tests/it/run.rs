@@ -534,3 +534,60 @@ async fn h2load_loses_nothing_while_the_file_changes() {
     );
     assert!(report.contains("3000 2xx"), "{report}");
 }
+
+#[tokio::test]
+async fn pages_of_errors_are_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("404.html");
+    std::fs::write(&page, "<h1>Not here</h1>").unwrap();
+    let text = |pages: &str| {
+        let server = format!(r#", "Server": {{ "ErrorPages": {{ {pages} }} }}"#);
+        let text = config(([127, 0, 0, 1], 9).into(), &server);
+        text.replace("/{**rest}", "/known")
+    };
+    let not_found = format!(r#""gone": {{ "Statuses": ["404"], "File": {page:?} }}"#);
+    let file = ConfigFile::new(&text(&not_found));
+    let (process, address) = run(&file).await;
+    let admin = address_after(&process.output(), "admin page on http://");
+    let mut client = Connection::http1(address).await.unwrap();
+    let answer = client.get("/unknown").await.unwrap();
+    assert_eq!(answer.status, 404);
+    assert_eq!(
+        answer.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    assert_eq!(answer.text(), "<h1>Not here</h1>");
+
+    std::fs::write(&page, "<h1>Gone</h1>").unwrap();
+    eventually("the changed file is read", async || {
+        get(address, "/unknown").await == "<h1>Gone</h1>"
+    })
+    .await;
+    let both = format!(r#"{not_found}, "bad": {{ "Statuses": ["5xx"], "Body": "down" }}"#);
+    file.write(&text(&both));
+    eventually("the new page is there", async || {
+        get(address, "/known").await == "down"
+    })
+    .await;
+    // A file that cannot be read leaves the pages as they are.
+    std::fs::remove_file(&page).unwrap();
+    eventually("the missing file is named", async || {
+        let problems = get(admin, "/api/v1/problems").await;
+        problems.contains("/Server/ErrorPages/gone/File") && problems.contains("404.html")
+    })
+    .await;
+    assert_eq!(get(address, "/unknown").await, "<h1>Gone</h1>");
+    let problems = get(admin, "/api/v1/problems").await;
+    assert!(!problems.contains("restart_needed"), "{problems}");
+
+    let checked = output(&["check", "--config", &file.argument()]).await;
+    let told = format!("{}{}", checked.stdout, checked.stderr);
+    assert!(told.contains("404.html` cannot be read"), "{told}");
+    let started = output(&["run", "--config", &file.argument()]).await;
+    assert!(!started.status.success());
+    assert!(
+        started.stderr.contains("/Server/ErrorPages/gone/File"),
+        "{}",
+        started.stderr
+    );
+}

@@ -66,6 +66,11 @@ impl Redirect {
         self.authority.as_deref()
     }
 
+    /// The path, with parameters of the route's path; `None` if it is the client's.
+    pub fn path(&self) -> Option<&PathTemplate> {
+        self.path.as_ref()
+    }
+
     /// Returns the URL for a request, with the query of that. `values` are those that the path of the route captured.
     ///
     /// # Errors

@@ -23,6 +23,8 @@ use self::certificate::Certificates;
 use self::forward::{Asking, ForwardAuth};
 use self::jwt::{Fetching, Jwt};
 use self::networks::Networks;
+#[cfg(feature = "redis")]
+pub(crate) use self::service::{Service, ServiceKind};
 use crate::config::AuthorizationConfig;
 use crate::head::{Answer, Head};
 use crate::named::Visit;

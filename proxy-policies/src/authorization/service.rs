@@ -23,13 +23,16 @@ const MOST_OF_ERROR: usize = 240;
 
 /// The kind of a service.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum ServiceKind {
+pub(crate) enum ServiceKind {
     Authorization,
     Keys,
+    /// A Redis that counts for several gateways.
+    #[cfg(feature = "redis")]
+    Limits,
 }
 
 /// A service that a policy asks, with its latest failure.
-pub(super) struct Service {
+pub(crate) struct Service {
     kind: ServiceKind,
     policy: Arc<str>,
     /// The URL without what may be secret.
@@ -52,7 +55,7 @@ struct Outage {
 }
 
 impl Service {
-    pub(super) fn new(kind: ServiceKind, policy: &Arc<str>, url: &Uri) -> Self {
+    pub(crate) fn new(kind: ServiceKind, policy: &Arc<str>, url: &Uri) -> Self {
         Self {
             kind,
             policy: Arc::clone(policy),
@@ -63,7 +66,7 @@ impl Service {
     }
 
     /// Notes an answer by which the policy can decide.
-    pub(super) fn answered(&self) {
+    pub(crate) fn answered(&self) {
         if !self.is_failing.load(Ordering::Relaxed) {
             return;
         }
@@ -83,7 +86,7 @@ impl Service {
     }
 
     /// Notes a failure: no answer, or none that the policy can decide by.
-    pub(super) fn failed(&self, error: &str) {
+    pub(crate) fn failed(&self, error: &str) {
         let now = Instant::now();
         let failures = {
             let mut outage = self.outage.lock();
@@ -106,7 +109,7 @@ impl Service {
     }
 
     /// The URL and the error, while the service fails.
-    pub(super) fn failing(&self) -> Option<String> {
+    pub(crate) fn failing(&self) -> Option<String> {
         if !self.is_failing.load(Ordering::Relaxed) {
             return None;
         }
@@ -124,6 +127,8 @@ impl ServiceKind {
         match self {
             Self::Authorization => "authorization service",
             Self::Keys => "keys of the token issuer",
+            #[cfg(feature = "redis")]
+            Self::Limits => "shared limits at",
         }
     }
 
@@ -133,6 +138,8 @@ impl ServiceKind {
             Self::Keys => {
                 "keys that are known are used, and without any requests with tokens get 503"
             }
+            #[cfg(feature = "redis")]
+            Self::Limits => "each gateway grants its share of the limit",
         }
     }
 }

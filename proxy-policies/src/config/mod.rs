@@ -6,6 +6,7 @@ mod cors;
 mod rate_limiter;
 mod remote;
 mod schema;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod timeout;
@@ -30,6 +31,8 @@ pub(crate) use self::cors::CorsConfig;
 pub(crate) use self::rate_limiter::{LimiterKind, PartitionBy, QueueOrder, RateLimiterConfig};
 pub(crate) use self::remote::{ForwardConfig, JwtConfig};
 pub use self::schema::schema;
+#[cfg(feature = "redis")]
+pub(crate) use self::shared::SharedConfig;
 pub use self::usage::judge_use;
 
 /// The name of the section.

@@ -4,6 +4,7 @@ use proxy_model::json::ObjectReader;
 use proxy_model::{Problem, TimeSpan};
 use serde::{Deserialize, Serialize};
 
+use super::shared::{self, SharedConfig};
 use super::{missing, positive, without_effect};
 
 /// The most permits, tokens and waiting requests.
@@ -27,6 +28,8 @@ pub(crate) struct RateLimiterConfig {
     pub(crate) max_partitions: u32,
     pub(crate) status: u16,
     pub(crate) fields: bool,
+    /// `None`: the gateway counts for itself.
+    pub(crate) shared: Option<SharedConfig>,
 }
 
 /// The way of counting.
@@ -127,7 +130,24 @@ pub(super) fn read(policy: &mut ObjectReader<'_, '_>) -> Option<RateLimiterConfi
             "the policy has no `Partition`, so all requests have one limit together",
         );
     }
+    let shared = policy.object("Shared", shared::read);
+    if shared.is_some() {
+        without_effect(
+            policy,
+            "QueueLimit",
+            "requests do not wait for a limit that gateways share",
+        );
+        if matches!(kind, Some(LimiterKind::Concurrency { .. })) {
+            let pointer = policy.pointer_to("Shared");
+            let message =
+                "`Concurrency` is not shared: a gateway that ends would not give its permits back";
+            policy.problems().push(
+                Problem::error(pointer, "no_effect", message).with_suggestion("remove `Shared`"),
+            );
+        }
+    }
     let config = RateLimiterConfig {
+        shared: shared.flatten(),
         kind: kind?,
         queue_limit: policy
             .integer("QueueLimit", 0..=MOST_WAITING)

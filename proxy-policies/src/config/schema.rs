@@ -124,6 +124,18 @@ fn rate_limiter() -> Value {
             "Name": text("The name of the header, the route value or the claim."),
         }),
     );
+    let shared = object(
+        "The Redis at which several gateways count together. While it is away, each grants its share of the limit. Unset: each gateway counts for itself.",
+        &json!({
+            "Address": text("The address: `redis://10.0.0.9:6379`."),
+            "Username": text("The user of Redis. Unset: the one without a name."),
+            "Password": text("The password. Unset: none."),
+            "Database": whole("The number of the database. Unset: 0.", 0, 65_535),
+            "Timeout": text("The longest that a request waits for a decision, at most 1s. Unset: 50ms."),
+            "Replicas": whole("The number of gateways, for the share of each. Unset: 1.", 1, 10_000),
+            "KeyPrefix": text("What the keys at Redis begin with. Unset: `proxy`."),
+        }),
+    );
     object(
         "One rate limiter, in the words of .NET.",
         &json!({
@@ -139,6 +151,7 @@ fn rate_limiter() -> Value {
             "Partition": partition,
             "MaxPartitions": whole("Parts that are counted apart; further ones have one limit together. Unset: 10000.", 1, 1_000_000),
             "RejectionStatusCode": whole("The status of rejected requests. Unset: 429.", 400, 599),
+            "Shared": shared,
             "RateLimitFields": { "type": "boolean", "default": true, "description": "Whether responses have `RateLimit` and `RateLimit-Policy`." },
         }),
     )

@@ -87,6 +87,37 @@ fn every_mistake_is_reported_where_it_is() {
             r#"{"Kind":"Concurrency","PermitLimit":1,"RejectionStatusCode":200}"#,
             &[("/RejectionStatusCode", "out_of_range")],
         ),
+        (
+            "RateLimiter",
+            r#"{"Kind":"FixedWindow","PermitLimit":1,"Window":"1m",
+                "Shared":{"Address":"redis://[::1]","Password":"p","Database":3,"Timeout":"1s","Replicas":3}}"#,
+            &[],
+        ),
+        (
+            "RateLimiter",
+            r#"{"Kind":"Concurrency","PermitLimit":1,"QueueLimit":1,"Shared":{"Address":"redis://a:1"}}"#,
+            &[("/QueueLimit", "no_effect"), ("/Shared", "no_effect")],
+        ),
+        (
+            "RateLimiter",
+            r#"{"Kind":"FixedWindow","PermitLimit":1,"Window":"1m","Shared":{"Username":"u","Timeout":"2s","Replicas":0}}"#,
+            &[
+                ("/Shared", "missing_key"),
+                ("/Shared/Timeout", "out_of_range"),
+                ("/Shared", "missing_key"),
+                ("/Shared/Replicas", "out_of_range"),
+            ],
+        ),
+        (
+            "RateLimiter",
+            r#"{"Kind":"FixedWindow","PermitLimit":1,"Window":"1m","Shared":{"Address":"redis://u:p@a"}}"#,
+            &[("/Shared/Address", "invalid_address")],
+        ),
+        (
+            "RateLimiter",
+            r#"{"Kind":"FixedWindow","PermitLimit":1,"Window":"1m","Shared":{"Address":"rediss://a/1"}}"#,
+            &[("/Shared/Address", "invalid_address")],
+        ),
         ("Cors", r#"{"Origins":["https://a.example"]}"#, &[]),
         (
             "Cors",

@@ -3,6 +3,8 @@
 mod algorithm;
 mod fields;
 mod partition;
+#[cfg(feature = "redis")]
+mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +25,10 @@ use tokio::time::Instant;
 pub(crate) use self::algorithm::Standing;
 use self::fields::Fields;
 use self::partition::{Partition, Place, Taken};
+#[cfg(feature = "redis")]
+pub(crate) use self::shared::{SharedAsk, SharedAsked};
+#[cfg(feature = "redis")]
+use self::shared::{SharedLimit, SharedValue};
 use crate::config::{LimiterKind, PartitionBy, QueueOrder, RateLimiterConfig};
 use crate::head::{Answer, Head};
 use crate::named::Visit;
@@ -36,6 +42,10 @@ const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 /// A compiled rate limiter with its state.
 pub(crate) struct RateLimiter {
     kind: LimiterKind,
+    /// The limit of this gateway alone.
+    own: LimiterKind,
+    #[cfg(feature = "redis")]
+    shared: Option<SharedLimit>,
     queue: (u32, QueueOrder),
     partition_by: PartitionBy,
     partitions: Partitions,
@@ -49,6 +59,9 @@ pub(crate) enum Outcome {
     Pass(Option<Permit>),
     /// The request waits first.
     Wait(Queued),
+    /// Redis decides.
+    #[cfg(feature = "redis")]
+    Ask(SharedAsk),
     Reject(Answer),
 }
 
@@ -111,21 +124,50 @@ impl fmt::Debug for Permit {
 }
 
 impl RateLimiter {
-    pub(crate) fn new(name: &str, config: &RateLimiterConfig) -> Self {
-        Self {
+    /// Compiles a rate limiter.
+    ///
+    /// # Errors
+    ///
+    /// The limit is shared, and this program has no client of Redis.
+    pub(crate) fn new(name: &Arc<str>, config: &RateLimiterConfig) -> Result<Self, String> {
+        #[cfg(not(feature = "redis"))]
+        if config.shared.is_some() {
+            return Err("this program was built without shared limits".to_owned());
+        }
+        #[cfg(feature = "redis")]
+        let own = match &config.shared {
+            Some(shared) => shared::share(config.kind, shared.replicas),
+            None => config.kind,
+        };
+        #[cfg(not(feature = "redis"))]
+        let own = config.kind;
+        Ok(Self {
             kind: config.kind,
+            own,
+            #[cfg(feature = "redis")]
+            shared: config
+                .shared
+                .as_ref()
+                .map(|shared| SharedLimit::new(name, config.kind, shared)),
             queue: (config.queue_limit, config.queue_order),
             partition_by: config.partition_by.clone(),
             partitions: Partitions::new(config),
             status: StatusCode::from_u16(config.status).unwrap_or(StatusCode::TOO_MANY_REQUESTS),
             fields: Fields::new(name, config),
-        }
+        })
     }
 
     /// Counts a request.
     pub(crate) fn check(&self, head: &mut impl Head, visit: &Visit<'_>) -> Outcome {
         let key = self.key(head, visit);
-        let partition = self.partitions.get(key, self.kind, visit.now);
+        #[cfg(feature = "redis")]
+        if let Some(shared) = &self.shared {
+            match shared.ask(&self.shared_value(head, visit), key) {
+                Some(asking) => return Outcome::Ask(asking),
+                None => shared.note_alone(),
+            }
+        }
+        let partition = self.partitions.get(key, self.own, visit.now);
         match partition.take(self.queue, visit.now) {
             Taken::Yes(standing) => {
                 self.tell(standing, head);
@@ -140,6 +182,43 @@ impl RateLimiter {
             }),
             Taken::No(standing) => Outcome::Reject(self.reject(standing)),
         }
+    }
+
+    /// Ends a decision of Redis. Without one, this gateway decides by its share.
+    ///
+    /// # Errors
+    ///
+    /// The request is rejected.
+    #[cfg(feature = "redis")]
+    pub(crate) fn end(
+        &self,
+        asked: SharedAsked,
+        head: &mut impl Head,
+        visit: &Visit<'_>,
+    ) -> Result<(), Answer> {
+        let (may_pass, standing) = asked.decision.unwrap_or_else(|| {
+            if let Some(shared) = &self.shared {
+                shared.note_alone();
+            }
+            let partition = self.partitions.get(asked.key, self.own, visit.now);
+            // Requests do not wait for a shared limit.
+            match partition.take((0, self.queue.1), visit.now) {
+                Taken::Yes(standing) => (true, standing),
+                Taken::No(standing) => (false, standing),
+                Taken::Wait(_) => (false, partition.standing(visit.now)),
+            }
+        });
+        if !may_pass {
+            return Err(self.reject(standing));
+        }
+        self.tell(standing, head);
+        Ok(())
+    }
+
+    /// The number of requests of a shared limit that the share of this gateway decided about.
+    #[cfg(feature = "redis")]
+    pub(crate) fn alone(&self) -> u64 {
+        self.shared.as_ref().map_or(0, SharedLimit::alone)
     }
 
     /// Adds headers with the remaining quota to the response of a request that passes.
@@ -172,27 +251,57 @@ impl RateLimiter {
         let partitions = &self.partitions;
         Some(match &self.partition_by {
             PartitionBy::None => return None,
-            PartitionBy::Address => match visit.connection.client_address()? {
-                IpAddr::V4(address) => u128::from(u32::from(address)),
-                // A client with one address of such a network has all of them. Never equal to one of IPv4.
-                IpAddr::V6(address) => (u128::from(address) >> 64) | (1 << 127),
-            },
+            PartitionBy::Address => address_key(visit)?,
             PartitionBy::Header(name) => partitions.hash(head.header(name)?),
             PartitionBy::RouteValue(name) => {
-                let path = visit.route.matcher().path();
-                let values = path.capture(head.path())?;
-                let mut values = values.iter();
-                let (_, value) = values.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
-                partitions.hash(value.as_bytes())
+                partitions.hash(route_value(head, visit, name)?.as_bytes())
             }
             PartitionBy::Claim(name) => partitions.hash(visit.claim(name)?.as_bytes()),
         })
+    }
+
+    /// The value by which a request is divided, as all gateways write it.
+    #[cfg(feature = "redis")]
+    fn shared_value<'v>(&self, head: &'v impl Head, visit: &'v Visit<'_>) -> SharedValue<'v> {
+        let value = match &self.partition_by {
+            PartitionBy::None => return SharedValue::All,
+            PartitionBy::Address => address_key(visit).map(SharedValue::Address),
+            PartitionBy::Header(name) => head.header(name).map(SharedValue::Text),
+            PartitionBy::RouteValue(name) => {
+                let value = route_value(head, visit, name);
+                return value.map_or(SharedValue::Missing, |value| {
+                    SharedValue::Own(value.into_bytes())
+                });
+            }
+            PartitionBy::Claim(name) => visit
+                .claim(name)
+                .map(|claim| SharedValue::Text(claim.as_bytes())),
+        };
+        value.unwrap_or(SharedValue::Missing)
     }
 
     /// The settings in words.
     pub(crate) fn describe(&self) -> String {
         fields::describe(self.kind, &self.partition_by)
     }
+}
+
+/// The client's address, or its network.
+fn address_key(visit: &Visit<'_>) -> Option<u128> {
+    Some(match visit.connection.client_address()? {
+        IpAddr::V4(address) => u128::from(u32::from(address)),
+        // A client with one address of such a network has all of them. Never equal to one of IPv4.
+        IpAddr::V6(address) => (u128::from(address) >> 64) | (1 << 127),
+    })
+}
+
+/// The value of a parameter of the path.
+fn route_value(head: &impl Head, visit: &Visit<'_>, name: &str) -> Option<String> {
+    let path = visit.route.matcher().path();
+    let values = path.capture(head.path())?;
+    let mut values = values.iter();
+    let (_, value) = values.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+    Some(value.to_owned())
 }
 
 impl fmt::Debug for RateLimiter {

@@ -224,9 +224,10 @@ fn limiter(
         max_partitions: 10_000,
         status: 429,
         fields: true,
+        shared: None,
     };
     change(&mut config);
-    RateLimiter::new("few", &config)
+    RateLimiter::new(&"few".into(), &config).unwrap()
 }
 
 fn one_each_minute() -> LimiterKind {
@@ -259,7 +260,7 @@ fn passes(limiter: &RateLimiter, head: &mut TestHead, client: &str) -> bool {
             assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS);
             false
         }
-        Outcome::Wait(_) => panic!("nobody waits"),
+        _ => panic!("nobody waits"),
     }
 }
 

@@ -24,6 +24,7 @@ use crate::connection::Network;
 use crate::extensions::make_filter;
 use crate::filter::Filter;
 use crate::forward::rest_of_route;
+use crate::head::ErrorPages;
 use crate::health::{ActiveHealthPolicy, AvailableDestinationsPolicy, PassiveHealthPolicy, Probe};
 use crate::layer::{ProxyRequestBody, RouteService, boxed};
 use crate::policy::PolicySource;
@@ -229,6 +230,13 @@ impl ProxyBuilder {
     /// `Accept`: `application/problem+json` (RFC 9457), `text/html` or `text/plain`. Default: false, always plain text.
     pub fn negotiate_errors(mut self, enabled: bool) -> Self {
         self.settings.negotiates_errors = enabled;
+        self
+    }
+
+    /// Sets the [bodies of errors](ErrorPages), which [`Proxy::set_error_pages`] replaces. Default: none, so that an
+    /// error has its status in words.
+    pub fn error_pages(mut self, pages: ErrorPages) -> Self {
+        self.settings.error_pages = pages;
         self
     }
 

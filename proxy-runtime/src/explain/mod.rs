@@ -44,7 +44,7 @@ use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::body_limit;
 use crate::forward::{check_head, check_length, check_path, reply, sent_request};
-use crate::head::{ErrorForm, HeaderMutations, HttpHead};
+use crate::head::{ErrorBodies, HeaderMutations, HttpHead};
 use crate::live::{Assessment, assess};
 use crate::policy::{PolicySource, RoutePolicies, described};
 use crate::proxy::Proxy;
@@ -353,7 +353,7 @@ fn explain_with(
             if let Some((policy, reply)) = known.reply {
                 let status = reply.status();
                 explanation.location =
-                    location(reply.into_response(ErrorForm::default()).headers());
+                    location(reply.into_response(&ErrorBodies::default()).headers());
                 explanation.rejected = Some(format!("{policy} answers it"));
                 return explanation.ending(Verdict::AnsweredByPolicy, status);
             }

@@ -5,7 +5,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
 use crate::error::Cause;
-use crate::head::{ErrorForm, headers};
+use crate::head::{ErrorBodies, headers};
 
 /// The decision of a filter about a request.
 #[derive(Clone, Debug)]
@@ -82,7 +82,8 @@ impl Reply {
 
     /// Sets a sentence for people, in place of a body and its `Content-Type`. Its form is that of the proxy's own
     /// errors: plain text, or the client's preference if
-    /// [errors are negotiated](crate::ProxyBuilder::negotiate_errors).
+    /// [errors are negotiated](crate::ProxyBuilder::negotiate_errors). An [error page](crate::ErrorPages) takes the
+    /// place of the sentence.
     pub fn with_detail(mut self, detail: &'static str) -> Self {
         self.detail = Some(detail);
         self
@@ -105,7 +106,7 @@ impl Reply {
         Cause::of_reply(self.status, self.cause)
     }
 
-    pub(crate) fn into_response(self, form: ErrorForm) -> Response<Bytes> {
+    pub(crate) fn into_response(self, errors: &ErrorBodies) -> Response<Bytes> {
         let Self {
             status,
             mut headers,
@@ -115,7 +116,7 @@ impl Reply {
             is_of_policy,
         } = self;
         if let Some(detail) = detail {
-            body = form.write(status, Some(detail), &mut headers);
+            body = errors.write(status, Some(detail), &mut headers);
         }
         headers::strip_hop_by_hop(&mut headers);
         // The length is written from the body that is sent.

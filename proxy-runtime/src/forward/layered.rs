@@ -21,7 +21,7 @@ use crate::error::{Cause, ForwardError, ForwardErrorKind};
 use crate::exchange::body_limit;
 use crate::filter::ReplyCause;
 use crate::forward::RouteContext;
-use crate::head::{ErrorForm, HttpHead, ResponseNotes, put_in_place};
+use crate::head::{ErrorBodies, HttpHead, ResponseNotes, put_in_place};
 use crate::layer::{ProxyRequestBody, RouteFuture, RouteService};
 use crate::observe::targets;
 use crate::progress::{End, Stage, after};
@@ -185,7 +185,7 @@ fn fail(
     recorder: OpenRecorder,
 ) -> Response<ProxyBody> {
     pipeline::fail(
-        (context.route_state(), context.form()),
+        (context.route_state(), &context.errors()),
         error,
         ResponseNotes::default(),
         recorder,
@@ -234,7 +234,7 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
             answer::own(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 None,
-                ErrorForm::default(),
+                &ErrorBodies::default(),
             )
         };
         return RouteFuture::unfailing(answer);
@@ -262,7 +262,7 @@ fn forward_rest(request: Request<ProxyRequestBody>) -> RouteFuture {
                 generation: context.generation(),
                 index: context.index(),
                 head: &head,
-                form: context.form(),
+                errors: &context.errors(),
             };
             routed.reject(rejected, ResponseNotes::default(), recorder)
         }),

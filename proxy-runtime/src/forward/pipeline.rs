@@ -21,7 +21,7 @@ use crate::connection::ConnectionInfo;
 use crate::error::{Cause, ForwardError};
 use crate::extensions::RouteExtensions;
 use crate::forward::RouteContext;
-use crate::head::{ErrorForm, HeaderMutations, HttpHead, ResponseNotes, put_in_place};
+use crate::head::{ErrorBodies, HeaderMutations, HttpHead, ResponseNotes, put_in_place};
 use crate::layer::ProxyRequestBody;
 use crate::observe::targets;
 use crate::policy::{self, RoutePolicies};
@@ -81,8 +81,8 @@ where
             let index = match plan::find_route(&generation, &head) {
                 Ok(index) => index,
                 Err(unrouted) => {
-                    let form = shared.error_form(&parts.headers);
-                    return ResponseFuture::known(reject(&unrouted, form, open(&parts, None)));
+                    let errors = shared.errors(shared.error_form(&parts.headers));
+                    return ResponseFuture::known(reject(&unrouted, &errors, open(&parts, None)));
                 }
             };
             (FoundRoute { generation, index }, Some(head), upgrade)
@@ -96,8 +96,10 @@ where
         recorder.routed(route.id(), state.metrics());
         let form = shared.error_form(&parts.headers);
         let context = RouteContext::new(service, &generation, (index, form), recorder.started());
-        if form != ErrorForm::default() {
-            parts.extensions.insert(form);
+        // Policies around layers reply in its words.
+        let errors = shared.errors(form);
+        if !errors.are_plain() {
+            parts.extensions.insert(errors);
         }
         let is_empty = body.is_end_stream();
         // What has no body was checked as far as it can be where it was read.
@@ -129,12 +131,12 @@ where
     };
     let mut recorder = open(&parts, Some(route));
     recorder.routed(route.id(), state.metrics());
-    let form = shared.error_form(&parts.headers);
+    let errors = shared.errors(shared.error_form(&parts.headers));
     let routed = Routed {
         generation: &generation,
         index,
         head: &head,
-        form,
+        errors: &errors,
     };
     // Without policies the response is known at once, and no future is needed.
     if routed.policies().is_none() {
@@ -149,7 +151,7 @@ where
             generation: &generation,
             index,
             head: &head,
-            form,
+            errors: &errors,
         };
         let response = routed.respond(rejected, recorder).await;
         recycled::release(Kind::Request, parts.headers, parts.extensions);
@@ -163,8 +165,8 @@ pub(super) struct Routed<'a> {
     pub(super) generation: &'a Generation,
     pub(super) index: RouteIndex,
     pub(super) head: &'a HttpHead<'a>,
-    /// The form of errors that the client prefers.
-    pub(super) form: ErrorForm,
+    /// The bodies of errors for the client.
+    pub(super) errors: &'a ErrorBodies,
 }
 
 impl<'a> Routed<'a> {
@@ -178,7 +180,7 @@ impl<'a> Routed<'a> {
         // A route that rejects all its requests asks no policy about them.
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
             return fail(
-                (self.state(), self.form),
+                (self.state(), self.errors),
                 &error,
                 ResponseNotes::default(),
                 recorder,
@@ -190,11 +192,17 @@ impl<'a> Routed<'a> {
         let judged = Box::pin(within(due, judging)).await;
         let (notes, held) = (edits.take_notes(), edits.take_held());
         let mut response = match judged {
-            Err(error) => fail((self.state(), self.form), &error, notes, recorder),
+            Err(error) => fail((self.state(), self.errors), &error, notes, recorder),
             Ok(Some(reply)) => {
                 recorder.replied(reply.cause());
-                let response = reply.into_response(self.form).map(ProxyBody::text);
-                let response = shown_response(response, None, notes, self.state().inner_plan());
+                let response = reply.into_response(self.errors).map(ProxyBody::text);
+                let response = shown_response(
+                    response,
+                    None,
+                    notes,
+                    self.state().inner_plan(),
+                    self.errors,
+                );
                 finish(response, recorder, None)
             }
             Ok(None) => self.reject(rejected, notes, recorder),
@@ -220,7 +228,7 @@ impl<'a> Routed<'a> {
             recorder.assigned(id, self.generation.cluster(cluster));
         }
         match error {
-            Some(error) => fail((self.state(), self.form), &error, notes, recorder),
+            Some(error) => fail((self.state(), self.errors), &error, notes, recorder),
             None => self.reply(notes, recorder),
         }
     }
@@ -229,15 +237,21 @@ impl<'a> Routed<'a> {
     fn reply(&self, notes: ResponseNotes, recorder: OpenRecorder) -> Response<ProxyBody> {
         let route = self.route();
         if let Err(error) = plan::check_route(route, self.state(), self.head.path()) {
-            return fail((self.state(), self.form), &error, notes, recorder);
+            return fail((self.state(), self.errors), &error, notes, recorder);
         }
         let response = match reply(route, self.head) {
             Ok(Some(response)) => response,
             // The route leads to no cluster.
-            Ok(None) => answer::own(StatusCode::SERVICE_UNAVAILABLE, None, self.form),
-            Err(error) => return fail((self.state(), self.form), &error, notes, recorder),
+            Ok(None) => answer::own(StatusCode::SERVICE_UNAVAILABLE, None, self.errors),
+            Err(error) => return fail((self.state(), self.errors), &error, notes, recorder),
         };
-        let response = shown_response(response, None, notes, self.state().inner_plan());
+        let response = shown_response(
+            response,
+            None,
+            notes,
+            self.state().inner_plan(),
+            self.errors,
+        );
         finish(response, recorder, None)
     }
 
@@ -255,10 +269,14 @@ impl<'a> Routed<'a> {
 }
 
 /// The response to a request that no route takes.
-fn reject(unrouted: &Unrouted, form: ErrorForm, mut recorder: OpenRecorder) -> Response<ProxyBody> {
+fn reject(
+    unrouted: &Unrouted,
+    errors: &ErrorBodies,
+    mut recorder: OpenRecorder,
+) -> Response<ProxyBody> {
     recorder.replied(Some(Cause::NoRoute));
     let response = match unrouted {
-        Unrouted::NotFound => answer::own(StatusCode::NOT_FOUND, None, form),
+        Unrouted::NotFound => answer::own(StatusCode::NOT_FOUND, None, errors),
         Unrouted::MethodNotAllowed(methods) => {
             // RFC 9110 section 15.5.6: a 405 names the methods that are allowed.
             let mut allowed: Vec<&str> = methods.iter().collect();
@@ -266,7 +284,7 @@ fn reject(unrouted: &Unrouted, form: ErrorForm, mut recorder: OpenRecorder) -> R
             answer::own(
                 StatusCode::METHOD_NOT_ALLOWED,
                 Some(&allowed.join(", ")),
-                form,
+                errors,
             )
         }
     };
@@ -275,7 +293,7 @@ fn reject(unrouted: &Unrouted, form: ErrorForm, mut recorder: OpenRecorder) -> R
 
 /// The response to a request of a route that failed. `notes`: what was decided of the response with the request.
 pub(super) fn fail(
-    (route, form): (&RouteState, ErrorForm),
+    (route, errors): (&RouteState, &ErrorBodies),
     error: &ForwardError,
     notes: ResponseNotes,
     recorder: OpenRecorder,
@@ -284,8 +302,8 @@ pub(super) fn fail(
     let reason = error as &dyn std::error::Error;
     // Clients decide how many requests fail; what makes them fail is told where it changes.
     debug!(target: targets::REQUEST, route = %route.id(), error = kind, reason, "the request failed");
-    let response = answer::own_to(error, form);
-    let response = shown_response(response, None, notes, route.inner_plan());
+    let response = answer::own_to(error, errors);
+    let response = shown_response(response, None, notes, route.inner_plan(), errors);
     finish(response, recorder, Some(error))
 }
 

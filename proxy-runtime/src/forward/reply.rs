@@ -8,7 +8,7 @@ use proxy_model::compiled::{Redirect, RedirectError, Route, RouteTarget};
 
 use super::response::own;
 use crate::error::{ForwardError, ForwardErrorKind};
-use crate::head::{ErrorForm, HttpHead};
+use crate::head::{ErrorBodies, HttpHead};
 use crate::response::ProxyBody;
 
 /// Returns the response that a route gives itself. `None` if it leads to a cluster.
@@ -63,7 +63,7 @@ fn redirected(
         ForwardError::new(ForwardErrorKind::RequestRejected, StatusCode::BAD_REQUEST)
             .with_source(error)
     })?;
-    let mut response = own(redirect.status(), None, ErrorForm::default());
+    let mut response = own(redirect.status(), None, &ErrorBodies::default());
     response.headers_mut().insert(LOCATION, location);
     Ok(response)
 }

@@ -6,15 +6,19 @@ use http::{Response, StatusCode};
 use super::websocket;
 use crate::error::ForwardError;
 use crate::filter::{FilterContext, Filters, ResponseEdit};
-use crate::head::{ErrorForm, HeaderMutations, ResponseNotes};
+use crate::head::{ErrorBodies, HeaderMutations, ResponseNotes};
 use crate::response::ProxyBody;
 use crate::transform::CompiledTransforms;
 
-/// A local reply, in the form that the client prefers: the status in words, without anything about the inside of the
-/// proxy.
-pub(crate) fn own(status: StatusCode, allow: Option<&str>, form: ErrorForm) -> Response<ProxyBody> {
+/// A local reply: the program's page for the status, or the status in words, in the form that the client prefers and
+/// without anything about the inside of the proxy.
+pub(crate) fn own(
+    status: StatusCode,
+    allow: Option<&str>,
+    errors: &ErrorBodies,
+) -> Response<ProxyBody> {
     let mut fields = HeaderMap::new();
-    let text = form.write(status, None, &mut fields);
+    let text = errors.write(status, None, &mut fields);
     let mut response = Response::new(ProxyBody::text(text));
     *response.status_mut() = status;
     *response.headers_mut() = fields;
@@ -27,8 +31,8 @@ pub(crate) fn own(status: StatusCode, allow: Option<&str>, form: ErrorForm) -> R
 }
 
 /// Creates the local reply to a request that failed.
-pub(crate) fn own_to(error: &ForwardError, form: ErrorForm) -> Response<ProxyBody> {
-    let mut response = own(error.status(), None, form);
+pub(crate) fn own_to(error: &ForwardError, errors: &ErrorBodies) -> Response<ProxyBody> {
+    let mut response = own(error.status(), None, errors);
     websocket::tell_version(error, response.headers_mut());
     response
 }
@@ -40,6 +44,7 @@ pub(crate) fn shown_response(
     filters: Option<(&Filters, usize, &FilterContext<'_>)>,
     notes: ResponseNotes,
     plan: &CompiledTransforms,
+    errors: &ErrorBodies,
 ) -> Response<ProxyBody> {
     let (mut head, mut body) = response.into_parts();
     let mut edits = HeaderMutations::default();
@@ -53,14 +58,7 @@ pub(crate) fn shown_response(
             edits.apply_to(&mut head.headers);
         }
         // A filter may have panicked halfway through its changes, so none of them is sent.
-        Err(_) => {
-            (head, body) = own(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                None,
-                ErrorForm::default(),
-            )
-            .into_parts()
-        }
+        Err(_) => (head, body) = own(StatusCode::INTERNAL_SERVER_ERROR, None, errors).into_parts(),
     }
     plan.change_response(head.status, &mut head.headers);
     Response::from_parts(head, body)

@@ -8,7 +8,7 @@ use proxy_model::compiled::{ClusterIndex, Route, RouteIndex};
 use tokio::time::Instant;
 
 use super::exchange_plan::RequestOrigin;
-use crate::head::ErrorForm;
+use crate::head::{ErrorBodies, ErrorForm};
 use crate::proxy::ProxyService;
 use crate::response::LayerAttempts;
 use crate::state::{Generation, RouteState};
@@ -134,8 +134,10 @@ impl RouteContext {
         self.get().index
     }
 
-    pub(super) fn form(&self) -> ErrorForm {
-        self.get().form
+    /// The bodies of errors for the client.
+    pub(super) fn errors(&self) -> ErrorBodies {
+        let context = self.get();
+        context.service.shared().errors(context.form)
     }
 
     /// Returns the time at which the request arrived, the same for all its layers.

@@ -72,7 +72,17 @@ impl ErrorForm {
         chosen.0
     }
 
-    /// The same of a map of fields.
+    /// The form that a body of this media type has: plain text for all that is neither HTML nor JSON.
+    pub(crate) fn of_media_type(media_type: &[u8]) -> Self {
+        let media_type = media_type.split(|byte| *byte == b';').next();
+        let media_type = media_type.unwrap_or_default().trim_ascii();
+        let media_type = media_type.to_ascii_lowercase();
+        let forms = [Self::Problem, Self::Html];
+        let exact = |form: &Self| form.meets(&media_type) == Some(2);
+        forms.into_iter().find(exact).unwrap_or_default()
+    }
+
+    /// The form that the `Accept` of a map of fields prefers.
     pub(crate) fn of_fields(fields: &HeaderMap) -> Self {
         let lines = fields.get_all(header::ACCEPT).iter();
         Self::of(lines.map(HeaderValue::as_bytes))
@@ -280,6 +290,27 @@ mod tests {
         ] {
             let lines = accept.iter().map(|line| line.as_bytes());
             assert_eq!(ErrorForm::of(lines), expected, "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn media_types_have_a_form() {
+        for (media_type, expected) in [
+            ("text/html", Html),
+            ("Text/HTML; charset=utf-8", Html),
+            ("application/xhtml+xml", Html),
+            ("application/json", Problem),
+            ("application/problem+json;charset=utf-8", Problem),
+            ("text/plain", Text),
+            ("image/svg+xml", Text),
+            ("*/*", Text),
+            ("", Text),
+        ] {
+            assert_eq!(
+                ErrorForm::of_media_type(media_type.as_bytes()),
+                expected,
+                "{media_type}"
+            );
         }
     }
 

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 #[cfg(feature = "affinity-keys")]
 use crate::affinity::AffinityKeys;
+use crate::head::ErrorPages;
 use crate::health::Health;
 use crate::observe::targets;
 
@@ -122,6 +123,11 @@ impl Proxy {
     #[cfg(feature = "affinity-keys")]
     pub fn set_affinity_keys(&self, keys: AffinityKeys) {
         self.shared.set_affinity_keys(keys);
+    }
+
+    /// Replaces the bodies of errors, from the next error on.
+    pub fn set_error_pages(&self, pages: ErrorPages) {
+        self.shared.set_error_pages(pages);
     }
 
     /// The current configuration.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use http::HeaderMap;
 use parking_lot::{Mutex, MutexGuard};
 use proxy_model::{ClusterId, Problem, Problems, RouteId, Snapshot, pointer_to};
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::history::{History, PastChange};
 use crate::balance::Random;
 use crate::cluster::PickContext;
-use crate::head::ErrorForm;
+use crate::head::{ErrorBodies, ErrorForm, ErrorPages};
 use crate::health::HealthPolicies;
 use crate::observe::{ProxyMetrics, targets};
 use crate::policy::PolicySource;
@@ -47,6 +47,7 @@ pub(crate) struct Shared {
     context: Arc<PickContext>,
     max_request_body: Option<u64>,
     negotiates_errors: bool,
+    error_pages: ArcSwapOption<ErrorPages>,
     cause_header: Option<Arc<CauseHeader>>,
     tracer: Option<Arc<dyn Tracer>>,
     metrics: Arc<ProxyMetrics>,
@@ -66,6 +67,7 @@ pub(crate) struct Settings {
     pub(crate) max_request_body: Option<u64>,
     /// True if errors have the form that the client prefers.
     pub(crate) negotiates_errors: bool,
+    pub(crate) error_pages: ErrorPages,
     pub(crate) cause_header: Option<Arc<CauseHeader>>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
     /// True if the detection of loops is disabled.
@@ -103,6 +105,7 @@ impl Shared {
             upstreams: Upstreams::new(settings.upstream, unreachable),
             max_request_body: settings.max_request_body,
             negotiates_errors: settings.negotiates_errors,
+            error_pages: ArcSwapOption::new(some_pages(settings.error_pages)),
             cause_header: settings.cause_header,
             tracer: settings.tracer,
             speaks_tls,
@@ -286,6 +289,17 @@ impl Shared {
         }
     }
 
+    /// The bodies of errors for a client that prefers this form.
+    pub(crate) fn errors(&self, form: ErrorForm) -> ErrorBodies {
+        let pages = self.error_pages.load_full();
+        ErrorBodies::new(form, self.negotiates_errors, pages)
+    }
+
+    /// Replaces the pages of errors.
+    pub(crate) fn set_error_pages(&self, pages: ErrorPages) {
+        self.error_pages.store(some_pages(pages));
+    }
+
     /// Maximum size of a request body, in bytes, for routes that set none.
     pub(crate) fn max_request_body(&self) -> Option<u64> {
         self.max_request_body
@@ -321,6 +335,10 @@ impl Shared {
         // Entries of the history are whole; a panic loses at most one.
         self.publishing.lock()
     }
+}
+
+fn some_pages(pages: ErrorPages) -> Option<Arc<ErrorPages>> {
+    (!pages.is_empty()).then(|| Arc::new(pages))
 }
 
 /// Returns a warning for the destination with this name. `None` if no destination has the name any

@@ -28,7 +28,7 @@ pub(super) fn action(
     lost(route, report);
     let (specifier, clusters) = match route.target() {
         RouteTarget::None | RouteTarget::Missing(_) => return Ok(unavailable()),
-        RouteTarget::Redirect(redirect) => return super::reply::redirect(route, redirect),
+        RouteTarget::Redirect(redirect) => return super::reply::redirect(route, redirect, report),
         RouteTarget::Respond(fixed) => return super::reply::respond(fixed),
         RouteTarget::Cluster(index) => {
             let cluster = snapshot.cluster_at(*index);

@@ -14,6 +14,8 @@
 //! | path templates | prefixes, or expressions that do not check the sizes of integers |
 //! | query parameters, methods | expressions over `:path` and `:method` |
 //! | changes of the path, paths of addresses | one `regex_rewrite` |
+//! | `Redirect`, with values of the path | `redirect`, with `regex_rewrite` |
+//! | `Respond` without headers | `direct_response` |
 //! | `Host` of the destination | `auto_host_rewrite` with `hostname` of the endpoint |
 //! | `Timeout`, `ActivityTimeout` | `timeout`, `idle_timeout` |
 //! | tiers | priorities, with so much overprovisioning that none is skipped before its last destination |

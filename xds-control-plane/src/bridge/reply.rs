@@ -2,6 +2,8 @@
 
 use http::header::CONTENT_TYPE;
 use proxy_model::compiled::{FixedResponse, Redirect, Route};
+use proxy_model::matching::PathTemplate;
+use proxy_model::transform::PathText;
 use xds_types::pb::envoy::config::core::v3::DataSource;
 use xds_types::pb::envoy::config::core::v3::data_source::Specifier;
 use xds_types::pb::envoy::config::route::v3::redirect_action::{
@@ -10,16 +12,21 @@ use xds_types::pb::envoy::config::route::v3::redirect_action::{
 use xds_types::pb::envoy::config::route::v3::route::Action;
 use xds_types::pb::envoy::config::route::v3::{DirectResponseAction, RedirectAction};
 
-use super::report::Inexpressible;
+use super::report::{Inexpressible, Report};
+use super::rewrite;
 
-pub(super) fn redirect(route: &Route, redirect: &Redirect) -> Result<Action, Inexpressible> {
-    let config = route.config().redirect.as_deref();
-    let path = config.and_then(|config| config.path.as_deref());
-    if path.is_some_and(|path| path.contains('{')) {
-        return Err(Inexpressible::new(
-            "Redirect/Path",
-            "Envoy's redirects have no values of the path",
-        ));
+pub(super) fn redirect(
+    route: &Route,
+    redirect: &Redirect,
+    report: &mut Report<'_>,
+) -> Result<Action, Inexpressible> {
+    let path = redirect.path().map(|path| self::path(route, path, report));
+    let path = path.transpose()?;
+    if redirect.scheme().is_some() && redirect.authority().is_none() {
+        report.differs(
+            "Redirect/Scheme",
+            "Envoy keeps a port of the client's URL that is not the usual one",
+        );
     }
     let authority = redirect.authority().unwrap_or_default();
     let (host, port) = match authority.rsplit_once(':') {
@@ -40,9 +47,24 @@ pub(super) fn redirect(route: &Route, redirect: &Redirect) -> Result<Action, Ine
         response_code: code.into(),
         strip_query: false,
         scheme_rewrite_specifier: scheme.map(SchemeRewriteSpecifier::SchemeRedirect),
-        path_rewrite_specifier: path
-            .map(|path| PathRewriteSpecifier::PathRedirect(path.to_owned())),
+        path_rewrite_specifier: path,
     }))
+}
+
+fn path(
+    route: &Route,
+    path: &PathTemplate,
+    report: &mut Report<'_>,
+) -> Result<PathRewriteSpecifier, Inexpressible> {
+    if path.parameter_names().next().is_none() {
+        // Templates have no `/` at their end.
+        let text = path.as_str().trim_end_matches('/');
+        let path = PathText::new(if text.is_empty() { "/" } else { text });
+        return Ok(PathRewriteSpecifier::PathRedirect(path.as_str().to_owned()));
+    }
+    let rewrite = rewrite::redirected(path, route.matcher().path(), report);
+    let rewrite = rewrite.map_err(|reason| Inexpressible::new("Redirect/Path", reason.message))?;
+    Ok(PathRewriteSpecifier::RegexRewrite(rewrite))
 }
 
 pub(super) fn respond(fixed: &FixedResponse) -> Result<Action, Inexpressible> {

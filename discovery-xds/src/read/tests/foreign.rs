@@ -190,7 +190,7 @@ fn what_cannot_be_honoured_is_rejected_by_name() {
     );
     expect(
         rejected(|route| route.action = Some(Action::Redirect(RedirectAction::default()))),
-        "action",
+        "redirect/host_redirect",
     );
     expect(rejected(|route| route.r#match = None), "match");
     let cluster = read_cluster(&Cluster {

@@ -6,6 +6,7 @@ mod access_page;
 mod differences;
 mod domains;
 mod foreign;
+mod replies;
 
 use proxy_model::RequestHead;
 use xds_types::pb::envoy::r#type::matcher::v3::{RegexMatchAndSubstitute, RegexMatcher};

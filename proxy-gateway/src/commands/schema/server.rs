@@ -15,6 +15,7 @@ pub(super) fn section() -> Value {
             "Zone": text("The zone of this proxy. Destinations of the same zone are preferred."),
             "LoopGuard": switch("Whether a request in a loop gets 508. Each forwarded request gets a member in `CDN-Loop` for that.", true),
             "NegotiateErrors": switch("Whether errors of the program have the form that a client prefers by its `Accept`: JSON (`application/problem+json`), HTML or plain text.", false),
+            "ErrorPages": error_pages(),
             "CauseHeader": object(
                 "Gives clients the cause of an error response in the header `X-Proxy-Cause`. Unset: no client gets it.",
                 &json!({ "Networks": networks("The networks of the clients.") }),
@@ -27,6 +28,23 @@ pub(super) fn section() -> Value {
             "Limits": limits(),
         }),
     )
+}
+
+fn error_pages() -> Value {
+    let page = object(
+        "The body of some errors. Either `File` or `Body` is required.",
+        &json!({
+            "Statuses": texts("The statuses: one from 400 to 599, or `4xx` or `5xx` for all that have no page of their own."),
+            "File": text("The file with the body, at most 65,536 bytes. A changed file is read while the program runs."),
+            "Body": text("The body, at most 65,536 bytes."),
+            "ContentType": text("The media type. Unset: that of `.html`, `.json` and `.txt` files, and `text/plain; charset=utf-8` for `Body`."),
+        }),
+    );
+    json!({
+        "description": "Bodies of the program's own errors and those of policies, by any name. Unset: the status in words.",
+        "type": "object",
+        "additionalProperties": page,
+    })
 }
 
 fn destination_resolver() -> Value {

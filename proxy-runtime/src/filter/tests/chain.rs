@@ -9,7 +9,7 @@ use super::*;
 use crate::ForwardErrorKind;
 use crate::connection::ConnectionInfo;
 use crate::fixtures::snapshot;
-use crate::head::{ErrorForm, HeaderMutations};
+use crate::head::{ErrorBodies, HeaderMutations};
 
 type Calls = Arc<Mutex<Vec<String>>>;
 
@@ -109,13 +109,18 @@ fn replies_say_nothing_that_a_connection_lives_by() {
         .with_header(http::header::CONTENT_LENGTH, 99.into())
         .with_header(http::header::CONNECTION, "close".parse().unwrap())
         .with_body("no");
-    let response = reply.into_response(ErrorForm::default());
+    let response = reply.into_response(&ErrorBodies::default());
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(response.headers().len(), 1);
     assert_eq!(*response.body(), "no");
 
     let none = Reply::new(StatusCode::NO_CONTENT).with_body("never");
-    assert!(none.into_response(ErrorForm::default()).body().is_empty());
-    let interim = Reply::new(StatusCode::SWITCHING_PROTOCOLS).into_response(ErrorForm::default());
+    assert!(
+        none.into_response(&ErrorBodies::default())
+            .body()
+            .is_empty()
+    );
+    let interim =
+        Reply::new(StatusCode::SWITCHING_PROTOCOLS).into_response(&ErrorBodies::default());
     assert_eq!(interim.status(), StatusCode::INTERNAL_SERVER_ERROR);
 }

@@ -140,16 +140,16 @@ impl Filtering {
         });
         let (passed, told) = filtered.unzip();
         let (notes, form) = told.unzip();
-        let form = form.unwrap_or_default();
+        let errors = route.service.shared().errors(form.unwrap_or_default());
         let response = match reply {
-            LocalReply::Status(status) => own(status, None, form),
-            LocalReply::Filter(reply) => reply.into_response(form).map(ProxyBody::text),
+            LocalReply::Status(status) => own(status, None, &errors),
+            LocalReply::Filter(reply) => reply.into_response(&errors).map(ProxyBody::text),
         };
         let context = route.filter_context(connection);
         let filters = route.filters().zip(passed);
         let filters = filters.map(|(filters, passed)| (filters, passed, &context));
         let notes = notes.unwrap_or_default();
-        let shown = shown_response(response, filters, notes, route.plan);
+        let shown = shown_response(response, filters, notes, route.plan, &errors);
         let (head, mut body) = shown.into_parts();
         (head, body.take_text())
     }

@@ -4,6 +4,7 @@ mod clusters;
 mod envoy;
 mod paths;
 mod policies;
+mod replies;
 mod round_trip;
 mod routes;
 mod said;

@@ -18,6 +18,7 @@ use xds_types::pb::google::protobuf::Any;
 use prost::Message;
 use testkit::peers;
 
+use super::super::Bridged;
 use super::{bridged, hosts};
 
 /// The part of `envoy.config.bootstrap.v3.Bootstrap` that is written here.
@@ -51,6 +52,9 @@ const EVERYTHING: &str = r#"{"Routes":{
         "QueryParameters":[{"Name":"q","Values":["ä b&c"]},{"Name":"r","Values":["1"],"Mode":"NotContains"},{"Name":"s","Mode":"Exists"}]}},
     "shares":{"WeightedClusters":[{"ClusterId":"plain","Weight":95},{"ClusterId":"gone","Weight":5}],"Match":{"Path":"/s"}},
     "nowhere":{"Match":{"Path":"/n"}},
+    "secure":{"Match":{"Hosts":["*:80"]},"Redirect":{"Scheme":"https","Host":"b.test:8443","Status":308}},
+    "moved":{"Match":{"Path":"/old/{a}/{**r}"},"Redirect":{"Path":"/new/{**r}"}},
+    "closed":{"Match":{"Path":"/closed"},"Respond":{"Status":503,"Body":"closed"}},
     "refused":{"ClusterId":"plain","Match":{"Path":"/f"},"Filters":["audit"]},
     "path-set":{"ClusterId":"plain","Match":{"Path":"/1"},"Transforms":[{"PathSet":"/x\\y"}]},
     "prefix":{"ClusterId":"based","Match":{"Path":"/2/{**r}"},"Transforms":[{"PathRemovePrefix":"/2"},{"PathPrefix":"/v2"}]},
@@ -79,12 +83,8 @@ fn any(type_name: &str, message: &impl Message) -> Any {
     }
 }
 
-#[tokio::test]
-async fn a_real_envoy_accepts_what_is_written() {
-    let Some(envoy) = peers::find("envoy") else {
-        return;
-    };
-    let (_, bridged) = bridged(EVERYTHING);
+/// Writes a static configuration with a listener at this port of 127.0.0.1.
+pub(super) fn write(bridged: &Bridged, port: u16) -> tempfile::NamedTempFile {
     let mut clusters = Vec::new();
     for service in &bridged.services {
         for cluster in &service.clusters {
@@ -99,7 +99,6 @@ async fn a_real_envoy_accepts_what_is_written() {
             clusters.push(cluster);
         }
     }
-    assert_eq!(clusters.len(), 5);
     let router = HttpFilter {
         name: "envoy.filters.http.router".into(),
         config_type: Some(http_filter::ConfigType::TypedConfig(any(
@@ -113,7 +112,7 @@ async fn a_real_envoy_accepts_what_is_written() {
         http_filters: vec![router],
         route_specifier: Some(RouteSpecifier::RouteConfig(RouteConfiguration {
             name: "main".into(),
-            virtual_hosts: hosts(&bridged),
+            virtual_hosts: hosts(bridged),
             // One of the clusters does not exist.
             validate_clusters: Some(xds_types::pb::google::protobuf::BoolValue { value: false }),
             ..RouteConfiguration::default()
@@ -125,7 +124,7 @@ async fn a_real_envoy_accepts_what_is_written() {
         address: Some(Address {
             address: Some(AddressKind::SocketAddress(SocketAddress {
                 address: "127.0.0.1".into(),
-                port_specifier: Some(PortSpecifier::PortValue(0)),
+                port_specifier: Some(PortSpecifier::PortValue(port.into())),
                 ..SocketAddress::default()
             })),
         }),
@@ -149,6 +148,21 @@ async fn a_real_envoy_accepts_what_is_written() {
     };
     let mut file = tempfile::Builder::new().suffix(".pb").tempfile().unwrap();
     file.write_all(&bootstrap.encode_to_vec()).unwrap();
+    file
+}
+
+#[tokio::test]
+async fn a_real_envoy_accepts_what_is_written() {
+    let Some(envoy) = peers::find("envoy") else {
+        return;
+    };
+    let (_, bridged) = bridged(EVERYTHING);
+    let clusters = bridged
+        .services
+        .iter()
+        .map(|service| service.clusters.len());
+    assert_eq!(clusters.sum::<usize>(), 5);
+    let file = write(&bridged, 0);
     let mut command = envoy.command();
     command
         .args(["--mode", "validate", "-l", "warning", "-c"])
