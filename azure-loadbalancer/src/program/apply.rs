@@ -142,6 +142,23 @@ struct Past {
     shown: Vec<String>,
 }
 
+impl Past {
+    /// Returns the new lines of a result with the time. Lines that were printed last time and still hold are
+    /// omitted, except for writes.
+    fn news(&mut self, text: &str) -> String {
+        let now = report::now();
+        let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        let is_news = |line: &&String| line.contains("written:") || !self.shown.contains(line);
+        let news: String = lines
+            .iter()
+            .filter(is_news)
+            .map(|line| format!("{now} {line}\n"))
+            .collect();
+        self.shown = lines;
+        news
+    }
+}
+
 /// Follows services and nodes with each new configuration, until it is dropped.
 async fn lead(
     options: &Apply,
@@ -213,16 +230,7 @@ impl ApplyReport<'_> {
             Ok(report) => show::reconciled(report, Style::of_stdout()).unwrap_or_default(),
             Err(error) => format!("error: {}; it is tried again\n", Failure::from_error(error)),
         };
-        // Lines that were printed last time and still hold are omitted, except for writes.
-        let lines: Vec<_> = text.lines().map(str::to_owned).collect();
-        let is_news = |line: &&String| line.contains("written:") || !self.past.shown.contains(line);
-        let news: String = lines
-            .iter()
-            .filter(is_news)
-            .map(|line| format!("{line}\n"))
-            .collect();
-        self.past.shown = lines;
-        news
+        self.past.news(&text)
     }
 }
 
@@ -304,5 +312,26 @@ mod tests {
         write("AzureChinaCloud");
         let next = inputs::again(&inputs, &members, &settings).await.unwrap();
         assert!(taken(&target, &mut settings, next.unwrap()).is_some());
+    }
+
+    #[test]
+    fn only_news_is_printed_and_every_write() {
+        let mut past = Past::default();
+        let mut printed = |text: &str| {
+            let news = past.news(text);
+            let lines = news.lines().map(|line| {
+                let (time, line) = line.split_once(' ').unwrap();
+                assert!(time.ends_with('Z'), "{time}");
+                line.to_owned()
+            });
+            lines.collect::<Vec<_>>()
+        };
+        let usual = "warning: x\nshop/web: 20.0.0.1\n";
+        assert_eq!(printed(usual), ["warning: x", "shop/web: 20.0.0.1"]);
+        assert!(printed(usual).is_empty());
+        let moved = "written: put a\nwarning: x\nshop/web: 20.0.0.2\n";
+        assert_eq!(printed(moved), ["written: put a", "shop/web: 20.0.0.2"]);
+        assert_eq!(printed(moved), ["written: put a"]);
+        assert_eq!(printed(usual), ["shop/web: 20.0.0.1"]);
     }
 }

@@ -6,6 +6,9 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 #[derive(Debug, Parser)]
 #[command(name = "azure-loadbalancer", version, propagate_version = true)]
 pub(super) struct Cli {
+    /// Format of the log on standard error
+    #[arg(long, global = true, value_enum, default_value_t)]
+    pub(super) log_format: Format,
     #[command(subcommand)]
     pub(super) command: Command,
 }
@@ -106,7 +109,7 @@ pub(super) struct Apply {
     /// one that `plan --migrate-to-standard` has shown with this digest
     #[arg(long, value_name = "DIGEST", conflicts_with = "watch")]
     pub(super) migrate_to_standard: Option<String>,
-    /// Output format; with --watch, JSON is one document per line
+    /// Output format; with --watch, JSON is one document per line, and each line of text begins with its time
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
 }

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use program_kit::{Failure, Logging, print};
 
-use self::cli::{Cli, Command, Described};
+use self::cli::{Cli, Command, Described, Format};
 
 /// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +41,12 @@ const PENDING: u8 = 3;
 
 /// Runs the command of the command line. Wrong usage exits with 2 before that.
 pub(crate) fn run() -> ExitCode {
-    let command = Cli::parse().command;
-    let logging = Logging::new("warn", "info,azure_loadbalancer=debug");
+    let Cli {
+        log_format,
+        command,
+    } = Cli::parse();
+    let logging =
+        Logging::new("warn", "info,azure_loadbalancer=debug").with_json(log_format == Format::Json);
     let result = logging.start().and_then(|_| run_command(command));
     let code = result.map(|found| match found {
         Found::Good => ExitCode::SUCCESS,

@@ -1,8 +1,14 @@
 //! The result of a reconciliation, for programs.
 
 use azure_loadbalancer::execute::{ReconcileError, Reconciled};
+use jiff::Timestamp;
 use program_kit::Failure;
 use serde_json::{Map, Value, json};
+
+/// Returns the current time in UTC (RFC 3339), to the millisecond.
+pub(super) fn now() -> String {
+    format!("{:.3}", Timestamp::now())
+}
 
 /// Returns the result of a reconciliation as JSON.
 pub(super) fn document(report: &Reconciled) -> Value {
@@ -27,6 +33,7 @@ pub(super) fn document(report: &Reconciled) -> Value {
     let nodes = nodes.map(|(name, error)| (name.clone(), failure(&**error)));
     let others = report.other_failures.iter();
     json!({
+        "time": now(),
         "done": report.is_converged() && report.errors().is_empty(),
         "written": written,
         "services": services,
@@ -43,7 +50,7 @@ pub(super) fn document(report: &Reconciled) -> Value {
 
 /// Returns the JSON of a failed reconciliation.
 pub(super) fn failed(error: &ReconcileError) -> Value {
-    json!({ "done": false, "error": Failure::from_error(error).to_string() })
+    json!({ "time": now(), "done": false, "error": Failure::from_error(error).to_string() })
 }
 
 fn failure(error: &(dyn std::error::Error + 'static)) -> Value {

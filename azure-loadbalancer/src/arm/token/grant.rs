@@ -23,6 +23,9 @@ const OF_CREDENTIALS: [&str; 4] = [
     "invalid_grant",
     "unauthorized_client",
 ];
+/// The description with which the metadata service rejects a machine without the requested identity, with a
+/// status of 400 and the error `invalid_request`.
+const NO_IDENTITY: &str = "identity not found";
 
 #[derive(Deserialize)]
 struct Granted {
@@ -60,12 +63,17 @@ pub(super) async fn ask(
     })
 }
 
+fn is_about_credentials(rejected: &Rejected) -> bool {
+    let description = rejected.error_description.to_ascii_lowercase();
+    OF_CREDENTIALS.contains(&rejected.error.as_str()) || description.contains(NO_IDENTITY)
+}
+
 fn read(whom: &str, response: &Response<Bytes>) -> Result<AccessToken, TokenError> {
     if !response.status().is_success() {
         let rejected: Rejected = serde_json::from_slice(response.body()).unwrap_or_default();
         let status = response.status().as_u16();
-        let is_rejected = matches!(status, 401 | 403)
-            || status == 400 && OF_CREDENTIALS.contains(&rejected.error.as_str());
+        let is_rejected =
+            matches!(status, 401 | 403) || status == 400 && is_about_credentials(&rejected);
         let said = format!("{} {}", rejected.error, rejected.error_description);
         let said: String = said
             .chars()

@@ -154,3 +154,20 @@ async fn a_token_that_is_late_is_asked_for_again() {
             .authority(AUTHORITY);
     assert!(!source.token().await.unwrap_err().is_transient());
 }
+
+/// A metadata service writes `invalid_request` also for requests that are wrong in another way.
+#[tokio::test(start_paused = true)]
+async fn a_machine_without_the_identity_is_rejected() {
+    for (said, is_rejected) in [
+        ("Identity not found", true),
+        ("Required metadata header not specified", false),
+    ] {
+        let body = format!(r#"{{"error":"invalid_request","error_description":"{said}"}}"#);
+        let script = Script::new(vec![answer(400, &[], &body)]);
+        let source = ManagedIdentity::new(TowerTransport::new(script)).client_id("c");
+        let error = source.token().await.unwrap_err();
+        assert_eq!(error.is_rejected(), is_rejected, "{error}");
+        assert!(!error.is_transient(), "{error}");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+}

@@ -149,6 +149,22 @@ fn the_annotation_for_an_address_is_that_of_the_specification() {
             ),
             "it is not supported",
         ),
+        (
+            with(
+                service("a", &[80]),
+                "service.beta.kubernetes.io/azure-pip-name-ipv6",
+                "six",
+            ),
+            "it is not supported",
+        ),
+        (
+            with(
+                service("a", &[80]),
+                "service.beta.kubernetes.io/azure-pip-ip-tags",
+                "FirstPartyUsage=x",
+            ),
+            "it is not supported",
+        ),
     ] {
         let (plan, log) = azure.converge(&current(), &[asked, both[1].clone()], &[]);
         assert!(

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use azure_loadbalancer::Config;
 use azure_loadbalancer::config::{
-    Cloud, DEFAULT_MAXIMUM_RULES, DEFAULT_MAXIMUM_RULES_OF_INTERFACE, Edition, LoadBalancerSku,
-    MAXIMUM_RULES_IN_2018, PoolMembership,
+    Cloud, DEFAULT_MAXIMUM_RULES, DEFAULT_MAXIMUM_RULES_OF_INTERFACE, Edition, LeftAddresses,
+    LoadBalancerSku, MAXIMUM_RULES_IN_2018, PoolMembership,
 };
 use serde_json::json;
 
@@ -33,7 +33,12 @@ fn a_cloud_config_of_kubernetes_is_read() {
 
 #[test]
 fn a_configuration_survives_writing_and_reading() {
-    for config in [note(), Config::new("s", "rg", "westus")] {
+    let own = Config {
+        empty_grace: Some(Duration::from_secs(90)),
+        left_addresses: LeftAddresses::Keep,
+        ..Config::new("s", "rg", "westus")
+    };
+    for config in [note(), Config::new("s", "rg", "westus"), own] {
         let written = serde_json::to_value(&config).expect("it writes");
         assert_eq!(
             serde_json::from_value::<Config>(written).expect("it reads"),

@@ -58,6 +58,30 @@ fn ids_in_a_load_balancer_lead_somewhere() {
 }
 
 #[test]
+fn a_load_balancer_and_its_public_address_are_in_one_region() {
+    let mut machine = world(at_once());
+    for (name, region) in [("far", "eastus"), ("near", "West US")] {
+        let mut address = public_ip("Standard");
+        address["location"] = json!(region);
+        machine
+            .put(&network("publicIPAddresses", name), address)
+            .unwrap();
+    }
+    let mut put = |name: &str| {
+        let address = network("publicIPAddresses", name);
+        let body = balancer("Standard", &[("f", &address)]);
+        ask(
+            &mut machine,
+            "PUT",
+            &network("loadBalancers", "lb"),
+            Some(body),
+        )
+    };
+    put("far").rejected(400, "InvalidResourceReference");
+    put("near").expect(201);
+}
+
+#[test]
 fn parts_of_a_load_balancer_are_checked() {
     let mut machine = world(at_once());
     machine

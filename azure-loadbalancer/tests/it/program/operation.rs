@@ -316,3 +316,75 @@ async fn a_program_that_follows_tells_how_it_is_and_takes_a_new_configuration() 
             .contains("\"20.0.0.1\"")
     );
 }
+
+/// Returns true if a text is a time in UTC, such as `2026-01-02T03:04:05.678Z`.
+fn is_time(text: &str) -> bool {
+    let form = text.replace(|c: char| c.is_ascii_digit(), "0");
+    form == "0000-00-00T00:00:00.000Z"
+}
+
+/// Nothing changes, so that only `--resync` can be why there is a second line.
+#[tokio::test]
+async fn a_program_that_follows_checks_again_and_says_when() {
+    let (_kept, state) = state();
+    let watch = |format: &str| {
+        let mut watch = about("apply", &state);
+        watch.args(["--watch", "--resync", "10", "--format", format]);
+        peers::spawn(watch)
+    };
+    let mut text = watch("text");
+    text.wait_for_output("shop/web: 20.0.0.1").await;
+    text.terminate();
+    text.wait().await;
+    let output = text.output();
+    // Those of the log have their own.
+    let printed = output.lines().filter(|line| !line.contains("WARN"));
+    let lines: Vec<_> = printed.collect();
+    assert!(lines.len() > 2, "{output}");
+    for line in lines {
+        let (time, _) = line.split_once(' ').unwrap();
+        assert!(is_time(time), "{line}");
+    }
+
+    let json = watch("json");
+    let documents = || -> Vec<Value> {
+        let output = json.output();
+        let whole = output.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        whole
+            .lines()
+            .filter(|line| line.starts_with('{'))
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    eventually("it has checked twice", async || documents().len() >= 2).await;
+    let documents = documents();
+    let times: Vec<_> = documents
+        .iter()
+        .map(|document| document["time"].as_str().unwrap())
+        .collect();
+    assert!(times.iter().all(|time| is_time(time)), "{times:?}");
+    assert!(times[0] < times[1], "{times:?}");
+}
+
+#[tokio::test]
+async fn the_log_is_json_if_asked_for() {
+    for (format, is_json) in [(Some("json"), true), (Some("text"), false), (None, false)] {
+        let mut planned = plan("http://127.0.0.1:1");
+        if let Some(format) = format {
+            planned.args(["--log-format", format]);
+        }
+        let mut rejected = peers::spawn(planned);
+        rejected.wait_for_output("a call is retried").await;
+        let output = rejected.output();
+        let line = output
+            .lines()
+            .find(|line| line.contains("a call is retried"))
+            .unwrap();
+        let event: Option<Value> = serde_json::from_str(line).ok();
+        assert_eq!(event.is_some(), is_json, "{line}");
+        if let Some(event) = event {
+            assert_eq!(event["level"], "WARN", "{line}");
+            assert_eq!(event["fields"]["message"], "a call is retried", "{line}");
+        }
+    }
+}

@@ -168,6 +168,31 @@ async fn an_address_that_was_handed_out_is_deleted_only_when_that_is_asked_for()
     assert!(!has_address());
 }
 
+/// The configuration allows it as the option does. A key that is `null` is one that is missing.
+#[tokio::test]
+async fn a_configuration_says_what_becomes_of_addresses_that_services_leave() {
+    for (written, stays) in [("\"keep\"", true), ("null", true), ("\"delete\"", false)] {
+        let place = Place::new();
+        let nodes = example("nodes.json");
+        let before = place
+            .run("apply", &example("services.json"), &nodes, &[])
+            .await;
+        ended(&before, 0);
+        let good = std::fs::read_to_string(example("azure.json")).unwrap();
+        let mut config: Value = serde_json::from_str(&good).unwrap();
+        config["leftAddresses"] = serde_json::from_str(written).unwrap();
+        let config = place.file("azure.json", &config);
+        let after = place.file("after.json", &services(make_internal));
+        let mut apply = program();
+        apply.arg("apply").arg("--config").arg(config);
+        apply.arg("--services").arg(after).arg("--nodes").arg(nodes);
+        apply.arg("--state").arg(&place.state);
+        ended(&peers::output(apply).await, 0);
+        let state = std::fs::read_to_string(&place.state).unwrap();
+        assert_eq!(state.contains("\"20.0.0.1\""), stays, "{written}");
+    }
+}
+
 #[tokio::test]
 async fn plans_are_for_people() {
     let place = Place::new();

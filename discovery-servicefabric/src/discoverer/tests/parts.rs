@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use discovery_core::ServiceOutcome;
 use parking_lot::{Condvar, Mutex};
-use proxy_model::{Problem, Problems};
+use proxy_model::{Problem, Problems, Severity};
 use testkit::time::eventually;
 
 use super::super::{Decision, Verdict};
@@ -280,6 +280,65 @@ async fn it_is_told_why_something_is_served_or_not() {
     assert_eq!(told.last().unwrap().verdict, Verdict::Served);
     let json = serde_json::to_value(&told).unwrap();
     assert_eq!(json[0]["verdict"], "not_read");
+}
+
+/// An extension without valid labels is diagnosed, and so is a misspelled opt-in. Nothing is reported to the cluster,
+/// since nobody has asked for the service to be served.
+#[tokio::test(start_paused = true)]
+async fn services_that_did_not_opt_in_have_diagnostics_and_no_health_report() {
+    let cluster = cluster();
+    let cases = [
+        ("Text", "YARP.Enable=true".to_owned(), "no_labels"),
+        ("Other", "<Settings/>".to_owned(), "no_labels"),
+        (
+            "Namespace",
+            "<Labels><Label Key='YARP.Enable'>true</Label></Labels>".to_owned(),
+            "labels_namespace",
+        ),
+        (
+            "Key",
+            labels_xml([("YARP.Enable", "true")]).replace("Key=", "key="),
+            "missing_label_key",
+        ),
+        ("Typo", labels_xml([("YARP.Enabel", "true")]), "not_enabled"),
+    ];
+    cluster.edit(|contents| {
+        for (name, value, _) in &cases {
+            let extensions = Some(vec![("YARP-preview", value.clone())]);
+            contents.service_type_with("T", "1", name, extensions);
+            contents.stateless(&format!("fabric:/A/{name}"), name, [(*name, Vec::new())]);
+        }
+    });
+    let discoverer = discoverer(&cluster);
+    let discovery = cycle(&discoverer).await;
+    let decisions = discoverer.decisions().decisions;
+    for (name, _, code) in &cases {
+        let name = format!("fabric:/A/{name}");
+        let service = discovery.services.iter().find(|of| *of.name == *name);
+        let service = service.expect("it is in the result");
+        assert_eq!(service.content, ServiceContent::NotEnabled, "{name}");
+        let problems: Vec<_> = service.problems.iter().collect();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(problems[0].code, *code, "{name}");
+        assert_eq!(problems[0].severity, Severity::Warning, "{name}");
+        let decision = decisions.iter().find(|of| *of.name == *name).unwrap();
+        assert_eq!(decision.verdict, Verdict::NotEnabled);
+        assert_eq!(decision.reasons.len(), 2, "{decision:?}");
+    }
+    let once = discoverer.runner().run_once().await;
+    let reports = discoverer.health_reports(once.report.as_deref().unwrap());
+    let reported = reports.iter().map(|of| of.entity.to_string());
+    let mut reported: Vec<_> = reported.collect();
+    reported.sort();
+    assert_eq!(
+        reported,
+        [
+            "service A~S1",
+            "service A~S2",
+            "service B~S1",
+            "service B~S2"
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]

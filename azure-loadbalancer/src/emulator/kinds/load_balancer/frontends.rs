@@ -97,6 +97,9 @@ fn check_public(
     let Some(found) = found.filter(|found| found.place.kind == Kind::PublicIp) else {
         return Err(Rejection::dangling(address, &context.id()));
     };
+    if region(body) != region(&found.body) {
+        return Err(Rejection::dangling(address, &context.id()));
+    }
     if found.state != ProvisioningPhase::Succeeded {
         let message = format!(
             "Cannot proceed with operation because resource {address} used by resource {} is not in Succeeded state. \
@@ -129,6 +132,12 @@ fn check_public(
         Some(other) => Err(in_use(address, other)),
         None => Ok(()),
     }
+}
+
+/// Returns the region of a resource in the form in which Azure compares it: `West US` is `westus`.
+fn region(body: &Value) -> String {
+    let region = body["location"].as_str().unwrap_or_default();
+    region.replace(' ', "").to_ascii_lowercase()
 }
 
 fn in_use(address: &str, by: &str) -> Rejection {
