@@ -1,5 +1,6 @@
 //! Tests that unreachable services are refreshed at once, and rarely if that does not help.
 
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,9 +17,13 @@ struct Running {
 impl Running {
     /// Starts a runner with default options and waits for its first result.
     async fn start() -> Self {
+        Self::start_with(options()).await
+    }
+
+    async fn start_with(options: RunnerOptions) -> Self {
         let source = ScriptedDiscoverer::new("script");
         source.answer([service("a", "http://a1"), service("b", "http://b")]);
-        let provider = Runner::new(source.clone()).options(options()).start();
+        let provider = Runner::new(source.clone()).options(options).start();
         after_cycles(&source, &provider, 1).await;
         // The middle of an interval of 30 s.
         tokio::time::sleep(Duration::from_secs(10)).await;
@@ -105,6 +110,21 @@ async fn what_helps_nothing_is_asked_each_second_and_then_rarely() {
     tokio::time::sleep(Duration::from_secs(120)).await;
     let again = running.failing_for(Duration::from_secs(5)).await;
     assert!(again.len() >= 4, "{again:?}");
+}
+
+/// The proxies of a fleet see a failure at the same moment, and refresh at different ones, the first time and later.
+#[tokio::test(start_paused = true)]
+async fn a_fleet_does_not_ask_at_the_same_moment() {
+    let (mut first, mut waits) = (BTreeSet::new(), BTreeSet::new());
+    for seed in 0..20 {
+        let running = Running::start_with(options().with_seed(seed)).await;
+        let asked = running.failing_for(Duration::from_secs(1)).await;
+        assert!(asked[0] <= Duration::from_millis(60), "{asked:?}");
+        first.insert(asked[0]);
+        waits.insert(asked[1] - asked[0]);
+    }
+    assert!(first.len() >= 5, "{first:?}");
+    assert!(waits.len() >= 5, "{waits:?}");
 }
 
 /// Ten thousand failures a second are one look.
