@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::common::{ConfigFile, address_after, output, start};
 use serde_json::Value;
-use servicefabric_emulator::cluster::FabricName;
+use servicefabric_emulator::cluster::{FabricName, PartitionInformation};
 use servicefabric_emulator::gateway::{Emulator, Fault, FaultAction, Responder};
 use servicefabric_emulator::health::{EntityKey, HealthQuery, HealthState};
 use servicefabric_emulator::topology::Topology;
@@ -344,6 +344,81 @@ async fn a_cluster_that_is_started_again_is_found_by_the_requests_that_fail() {
         }
     };
     guarded("requests that reach the cluster again", found).await;
+    process.interrupt();
+    assert!(process.wait().await.success());
+    emulator.shutdown().await;
+}
+
+/// A stateful service whose requests choose the partition.
+const REGIONS: &str = r#"
+    [[application_types]]
+    name = "StoreType"
+
+    [application_types.service_types.DbType]
+    kind = "stateful"
+
+    [application_types.service_types.DbType.labels]
+    YARP.Enable = true
+    YARP.Routes.db.Path = "/db"
+    YARP.Backend.ServiceFabric.PartitionMode = "Key"
+    YARP.Backend.ServiceFabric.PartitionKey.Query = "region"
+
+    [applications.Store]
+    type = "StoreType"
+    services.Db = { type = "DbType", partitions = { names = ["eu", "us"] } }
+"#;
+
+/// A partition that the first reads do not reach has no destination, and its data is nobody else's. The others serve.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_that_cannot_be_read_gets_503_and_the_others_serve() {
+    let emulator = Emulator::builder(Topology::from_toml(REGIONS).expect("it is a topology"))
+        .listen("127.0.0.1:0")
+        .workload(Responder::default())
+        .start()
+        .await
+        .expect("it starts");
+    let db = FabricName::parse("fabric:/Store/Db").expect("it is a name");
+    let partitions = || {
+        emulator.with_cluster(|cluster| {
+            let partitions = cluster.partitions(&db, &Default::default());
+            let partitions = partitions.expect("there is the service").items;
+            partitions.into_iter().cloned().collect::<Vec<_>>()
+        })
+    };
+    eventually("the partitions are ready", async || {
+        let ready = partitions().into_iter().filter(|partition| {
+            let mut replicas = partition.replicas.values();
+            replicas.any(|replica| replica.is_resolvable())
+        });
+        ready.count() == 2
+    })
+    .await;
+    let unread = partitions()
+        .into_iter()
+        .find(|partition| partition.information == PartitionInformation::Named("us".to_owned()))
+        .expect("it is there");
+    let failing = Fault::new(
+        format!("/Partitions/{}/$/GetReplicas", unread.id),
+        FaultAction::fail(503, "FABRIC_E_NOT_READY"),
+    );
+    let failing = emulator.faults().inject(failing);
+    failing.expect("there is room for it");
+
+    let file = config(&emulator.endpoint());
+    let mut process = start(&["run", "--config", &file.argument()], "a second Ctrl-C").await;
+    let address = address_after(&process.output(), "listening on http://");
+    let status = async |region: &str| {
+        let mut client = Connection::http1(address).await.expect("it listens");
+        let path = format!("/db?region={region}");
+        client.get(&path).await.expect("it answers").status
+    };
+    for _ in 0..5 {
+        assert_eq!(status("eu").await, 200);
+        assert_eq!(status("us").await, 503);
+        assert_eq!(status("asia").await, 400);
+    }
+    emulator.faults().clear();
+    eventually("the partition is read", async || status("us").await == 200).await;
     process.interrupt();
     assert!(process.wait().await.success());
     emulator.shutdown().await;
