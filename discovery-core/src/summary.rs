@@ -3,7 +3,7 @@
 use std::fmt;
 
 use proxy_model::config::ProxyConfig;
-use proxy_model::{Change, diff};
+use proxy_model::for_each_change;
 
 /// Changes that are shown one by one; the others are counted.
 const MOST_SHOWN: usize = 5;
@@ -18,15 +18,14 @@ pub(crate) struct Summary {
 impl Summary {
     /// Compares two configurations. Takes its time.
     pub(crate) fn of(old: &ProxyConfig, new: &ProxyConfig) -> Self {
-        let changes = diff(old, new);
-        Self {
-            shown: changes
-                .iter()
-                .take(MOST_SHOWN)
-                .map(Change::to_string)
-                .collect(),
-            total: changes.len(),
-        }
+        let mut summary = Self::default();
+        for_each_change(old, new, |change| {
+            if summary.total < MOST_SHOWN {
+                summary.shown.push(change.to_string());
+            }
+            summary.total += 1;
+        });
+        summary
     }
 }
 

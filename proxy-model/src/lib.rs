@@ -20,7 +20,7 @@ pub mod transform;
 pub mod yaml;
 
 pub use self::compile::{CompileOptions, MAX_PRIORITY, MAX_WEIGHT};
-pub use self::diff::{Change, FieldChange, apply, diff};
+pub use self::diff::{Change, FieldChange, apply, diff, for_each_change};
 pub use self::head::RequestHead;
 pub use self::id::{ClusterId, DestinationId, RouteId, same_id};
 pub use self::problem::{Problem, Problems, Severity, pointer_to};

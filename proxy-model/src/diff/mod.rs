@@ -129,8 +129,19 @@ pub enum Change {
 /// are new or changed, then routes, then removed clusters, then orders. [`apply`] applies the changes.
 pub fn diff(old: &ProxyConfig, new: &ProxyConfig) -> Vec<Change> {
     let mut changes = Vec::new();
+    for_each_change(old, new, |change| changes.push(change));
+    changes
+}
+
+/// Calls a function with each change that [`diff`] returns, in that order. A large configuration that is all
+/// new is not held a second time.
+pub fn for_each_change(old: &ProxyConfig, new: &ProxyConfig, mut found: impl FnMut(Change)) {
+    differences(old, new, &mut found);
+}
+
+fn differences(old: &ProxyConfig, new: &ProxyConfig, found: &mut dyn FnMut(Change)) {
     if old.policies != new.policies {
-        changes.push(Change::PoliciesChanged {
+        found(Change::PoliciesChanged {
             names: old.policies.differing(&new.policies),
             policies: Arc::clone(&new.policies),
         });
@@ -139,31 +150,30 @@ pub fn diff(old: &ProxyConfig, new: &ProxyConfig) -> Vec<Change> {
         match old.clusters.get_key_value(id) {
             Some((old_id, old_config)) => {
                 let respelled = old_id.as_str() != id.as_str();
-                diff_cluster(id, respelled, old_config, config, &mut changes);
+                diff_cluster(id, respelled, old_config, config, found);
             }
-            None => changes.push(Change::ClusterAdded {
+            None => found(Change::ClusterAdded {
                 id: id.clone(),
                 config: Box::new(config.clone()),
             }),
         }
     }
-    diff_routes(old, new, &mut changes);
+    diff_routes(old, new, found);
     for id in gone(&old.clusters, &new.clusters) {
-        changes.push(Change::ClusterRemoved { id: id.clone() });
+        found(Change::ClusterRemoved { id: id.clone() });
     }
     if let Some(order) = reordered(&old.clusters, &new.clusters) {
-        changes.push(Change::ClustersReordered { order });
+        found(Change::ClustersReordered { order });
     }
-    changes
 }
 
-fn diff_routes(old: &ProxyConfig, new: &ProxyConfig, changes: &mut Vec<Change>) {
+fn diff_routes(old: &ProxyConfig, new: &ProxyConfig, found: &mut dyn FnMut(Change)) {
     for id in gone(&old.routes, &new.routes) {
-        changes.push(Change::RouteRemoved { id: id.clone() });
+        found(Change::RouteRemoved { id: id.clone() });
     }
     for (id, config) in &new.routes {
         let Some((old_id, old_config)) = old.routes.get_key_value(id) else {
-            changes.push(Change::RouteAdded {
+            found(Change::RouteAdded {
                 id: id.clone(),
                 config: Box::new(config.clone()),
             });
@@ -173,7 +183,7 @@ fn diff_routes(old: &ProxyConfig, new: &ProxyConfig, changes: &mut Vec<Change>) 
             || old_config != config
             || !clusters_spelled_alike(old_config, config)
         {
-            changes.push(Change::RouteChanged {
+            found(Change::RouteChanged {
                 id: id.clone(),
                 config: Box::new(config.clone()),
                 fields: changed_fields(old_config, config),
@@ -181,7 +191,7 @@ fn diff_routes(old: &ProxyConfig, new: &ProxyConfig, changes: &mut Vec<Change>) 
         }
     }
     if let Some(order) = reordered(&old.routes, &new.routes) {
-        changes.push(Change::RoutesReordered { order });
+        found(Change::RoutesReordered { order });
     }
 }
 
@@ -190,28 +200,28 @@ fn diff_cluster(
     respelled: bool,
     old: &ClusterConfig,
     new: &ClusterConfig,
-    changes: &mut Vec<Change>,
+    found: &mut dyn FnMut(Change),
 ) {
     if old == new && !respelled && !destinations_differ(old, new) {
         return;
     }
     let (old_self, new_self) = (without_destinations(old), without_destinations(new));
     if old_self != new_self || respelled {
-        changes.push(Change::ClusterChanged {
+        found(Change::ClusterChanged {
             id: id.clone(),
             fields: changed_fields(&old_self, &new_self),
             config: Box::new(new_self),
         });
     }
     for gone in gone(&old.destinations, &new.destinations) {
-        changes.push(Change::DestinationRemoved {
+        found(Change::DestinationRemoved {
             cluster: id.clone(),
             id: gone.clone(),
         });
     }
     for (destination, config) in &new.destinations {
         let Some((old_id, old_config)) = old.destinations.get_key_value(destination) else {
-            changes.push(Change::DestinationAdded {
+            found(Change::DestinationAdded {
                 cluster: id.clone(),
                 id: destination.clone(),
                 config: Box::new(config.clone()),
@@ -219,7 +229,7 @@ fn diff_cluster(
             continue;
         };
         if old_config != config || old_id.as_str() != destination.as_str() {
-            changes.push(Change::DestinationChanged {
+            found(Change::DestinationChanged {
                 cluster: id.clone(),
                 id: destination.clone(),
                 config: Box::new(config.clone()),
@@ -228,7 +238,7 @@ fn diff_cluster(
         }
     }
     if let Some(order) = reordered(&old.destinations, &new.destinations) {
-        changes.push(Change::DestinationsReordered {
+        found(Change::DestinationsReordered {
             cluster: id.clone(),
             order,
         });
