@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::{Answer, ClientError, Connection, LoadReport, Protocol};
 use crate::body::{self, Body};
-use crate::time::{GUARD, guarded, within};
+use crate::time::{guarded, within};
 
 /// A closed loop of requests: each connection sends its next request when the previous response is
 /// complete.
