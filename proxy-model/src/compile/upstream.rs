@@ -76,6 +76,7 @@ pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<U
         version_policy: request.version_policy.unwrap_or_default(),
         activity_timeout: activity_timeout?,
         max_connections: client.max_connections_per_server,
+        limited_by_agents: has_agents(config),
         multiple_http2_connections: client.enable_multiple_http2_connections.unwrap_or(true),
         accept_any_certificate: client
             .dangerous_accept_any_server_certificate
@@ -87,6 +88,13 @@ pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<U
         web_proxy: web_proxy.map(Arc::new),
         sends_proxy_protocol: client.send_proxy_protocol.unwrap_or_default(),
     })
+}
+
+/// True if agents on the destinations may limit connections.
+fn has_agents(config: &ClusterConfig) -> bool {
+    let health = config.health_check.as_ref();
+    let agent = health.and_then(|health| health.agent.as_ref());
+    agent.is_some_and(|agent| agent.enabled == Some(true))
 }
 
 /// Rejects settings that leave no place for the header of the PROXY protocol.

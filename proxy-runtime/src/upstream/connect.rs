@@ -8,6 +8,7 @@ use discovery_core::{Unreachable, UnreachableClusters};
 use proxy_model::ClusterId;
 use proxy_model::compiled::{DestinationAddress, Scheme, Upstream, WebProxy};
 use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::UpstreamOptions;
@@ -80,6 +81,19 @@ impl Connector {
                     .await
             }
         }
+    }
+
+    /// Opens a TCP connection to a port of a host, for the proxy's own use.
+    pub(super) async fn open_port(
+        &self,
+        cluster: &ClusterId,
+        host: &str,
+        port: u16,
+    ) -> Result<TcpStream, ConnectError> {
+        let addresses = self.resolver.resolve(cluster, host, port);
+        let addresses = addresses.await.map_err(ConnectError::Resolve)?;
+        let stream = tcp::connect(addresses, self.keep_alive).await;
+        stream.map_err(|error| ConnectError::Open(Arc::new(error)))
     }
 
     /// Opens a connection without TLS, through the cluster's forward proxy if it has one.

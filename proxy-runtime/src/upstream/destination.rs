@@ -33,6 +33,8 @@ pub(super) struct DestinationPool {
     pub(super) client: ClientKey,
     destination: Arc<DestinationState>,
     max_connections: u32,
+    /// True if the destination's agent may set another limit.
+    obeys_agent: bool,
     /// True if several runtimes use the connections, which are then lent within their [group](RuntimeGroup) only.
     is_shared: bool,
     is_announced: bool,
@@ -56,7 +58,8 @@ impl DestinationPool {
             client,
             destination: Arc::clone(destination),
             max_connections: upstream.max_connections().unwrap_or(u32::MAX),
-            is_shared: upstream.max_connections().is_some(),
+            obeys_agent: upstream.is_limited_by_agents(),
+            is_shared: upstream.is_limited(),
             is_announced: upstream.sends_proxy_protocol(),
             multiple_http2: upstream.multiple_http2_connections(),
             connect_timeout: options.connect_timeout,
@@ -66,6 +69,15 @@ impl DestinationPool {
             state: Mutex::default(),
             this: Weak::clone(this),
         })
+    }
+
+    /// The most connections at a time; `u32::MAX` for no limit.
+    fn limit(&self) -> u32 {
+        let by_agent = match self.obeys_agent {
+            true => self.destination.max_connections_by_agent(),
+            false => None,
+        };
+        by_agent.unwrap_or(self.max_connections)
     }
 
     /// Returns true if the destination is still part of the configuration.
@@ -149,7 +161,7 @@ impl DestinationPool {
         (slot, is_queued): (Option<Slot>, &AtomicBool),
     ) -> Result<Lease, ConnectError> {
         // With a limit, the request keeps its slot: without it, it would queue again behind all others.
-        let is_limited = self.max_connections != u32::MAX;
+        let is_limited = self.limit() != u32::MAX;
         match slot.filter(|slot| is_limited && slot.is_of(&self.this)) {
             Some(slot) => self.opening(connector, wanted).run(slot).await,
             None => {
@@ -180,7 +192,8 @@ impl DestinationPool {
         state: &mut QueueState,
         mut connection: Box<Http1Connection>,
     ) -> Option<Box<Http1Connection>> {
-        if state.closed {
+        // Above a limit that the agent has lowered, the connection closes.
+        if state.closed || state.open > self.limit() {
             return Some(connection);
         }
         let first = state.waiting.front();
@@ -223,7 +236,10 @@ impl DestinationPool {
             now.duration_since(connection.idle_since) >= timeout
                 || !is_usable(connection, may_outlive)
         };
-        let closed: Vec<_> = state.idle.extract_if(.., is_over).collect();
+        let mut closed: Vec<_> = state.idle.extract_if(.., is_over).collect();
+        if self.obeys_agent {
+            self.follow_limit(&mut state, &mut closed);
+        }
         #[cfg(feature = "http2")]
         state.http2.retain(|connection| {
             connection.is_open()
@@ -233,6 +249,39 @@ impl DestinationPool {
         drop(state);
         closed.into_iter().for_each(|connection| connection.close());
         self.lock().open > 0
+    }
+
+    /// Closes idle connections above a limit that the agent has lowered, and lets requests that wait open connections
+    /// below one that it has raised.
+    fn follow_limit(&self, state: &mut QueueState, closed: &mut IdleConnections) {
+        let limit = self.limit();
+        let above = state.open.saturating_sub(limit) as usize;
+        let above = above.saturating_sub(closed.len()).min(state.idle.len());
+        closed.extend(state.idle.drain(..above));
+        #[cfg(feature = "http2")]
+        if state.open > limit {
+            let is_idle = |connection: &Arc<Http2Connection>| connection.streams() == 0;
+            let mut above = (state.open - limit) as usize;
+            above = above.saturating_sub(closed.len());
+            state.http2.retain(|connection| {
+                let is_closed = above > 0 && is_idle(connection);
+                above -= usize::from(is_closed);
+                !is_closed
+            });
+        }
+        while state.open < limit
+            && let Some(waiting) = state.waiting.pop_front()
+        {
+            match waiting
+                .granted
+                .send(Grant::Slot(Slot::new(self.this.clone())))
+            {
+                Ok(()) => state.open += 1,
+                // To drop it here would lock this pool again.
+                Err(Grant::Slot(unwanted)) => unwanted.disarm(),
+                Err(_) => {}
+            }
+        }
     }
 
     /// Closes idle connections and keeps no others: those in use close after their requests. Waiting requests are
@@ -364,7 +413,7 @@ impl DestinationPool {
                 return Ok(Admission::AwaitAttempt(attempt.result.clone(), overdue));
             }
         }
-        if state.open < self.max_connections {
+        if state.open < self.limit() {
             state.open += 1;
             let attempt = shares.then(|| {
                 let (result, waiting) = watch::channel(None);
@@ -555,7 +604,10 @@ impl DestinationPool {
 impl ConnectionOwner for DestinationPool {
     fn slot_freed(&self) {
         let mut state = self.lock();
-        while let Some(waiting) = state.waiting.pop_front() {
+        // Above a limit that the agent has lowered, no request gets the slot.
+        while state.open <= self.limit()
+            && let Some(waiting) = state.waiting.pop_front()
+        {
             match waiting
                 .granted
                 .send(Grant::Slot(Slot::new(self.this.clone())))
@@ -582,7 +634,7 @@ impl ConnectionOwner for DestinationPool {
 
     #[cfg(feature = "http2")]
     fn http2_idle(&self) {
-        if self.max_connections == u32::MAX {
+        if self.limit() == u32::MAX {
             return;
         }
         let mut state = self.lock();

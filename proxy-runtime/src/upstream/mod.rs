@@ -246,9 +246,9 @@ impl UpstreamPool {
 
     #[inline]
     fn pool_for(&self, wanted: &ConnectionRequest<'_>) -> &Pool {
-        match wanted.upstream.max_connections() {
-            None => &self.own,
-            Some(_) => &self.shared.limited,
+        match wanted.upstream.is_limited() {
+            false => &self.own,
+            true => &self.shared.limited,
         }
     }
 }

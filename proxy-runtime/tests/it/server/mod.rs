@@ -5,6 +5,7 @@
 
 mod affinity;
 mod again;
+mod agents;
 mod announced;
 #[cfg(all(feature = "admin", feature = "http2"))]
 mod both_versions;
