@@ -102,6 +102,8 @@ fn http_client(node: &LabelNode<'_>) -> HttpClientConfig {
         ca_file: None,
         server_name: None,
         send_proxy_protocol: node.boolean("SendProxyProtocol"),
+        // Owners of services do not choose code of the program.
+        connector: None,
     }
 }
 

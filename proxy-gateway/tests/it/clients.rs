@@ -1,15 +1,11 @@
-//! The page "Policies", section "Who the client is": its examples, with curl and HAProxy as load balancers. HAProxy as a
-//! judge of how agents are heard, as well.
+//! The page "Policies", section "Who the client is": its examples, with curl and HAProxy as load balancers.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use testkit::agent::Agent;
 use testkit::peers;
 use testkit::raw::{RawClient, RawOrigin};
 use testkit::time::eventually;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use crate::common::{ConfigFile, output};
 use crate::policies::{Gateway, example};
@@ -202,125 +198,5 @@ async fn haproxy_reads_the_header_of_the_gateway() {
                 (200, expected.clone())
             );
         }
-    }
-}
-
-/// The state of a server of HAProxy: why it gets no new clients, its weight, and its limit of connections.
-async fn haproxy_server(stats: SocketAddr) -> Option<(String, String, String)> {
-    let mut stream = TcpStream::connect(stats).await.ok()?;
-    stream.write_all(b"show stat\n").await.ok()?;
-    let mut table = String::new();
-    stream.read_to_string(&mut table).await.ok()?;
-    let mut lines = table.lines();
-    let names: Vec<_> = lines.next()?.split(',').collect();
-    let server: Vec<_> = lines
-        .find(|line| line.starts_with("b,s,"))?
-        .split(',')
-        .collect();
-    let field = |name: &str| {
-        let at = names.iter().position(|known| *known == name)?;
-        server.get(at).map(|value| (*value).to_owned())
-    };
-    let status = field("status")?;
-    let why = match status.split(' ').next()? {
-        "UP" => "",
-        "DRAIN" => "drained by its agent",
-        "MAINT" => "in maintenance by its agent",
-        "DOWN" => "down by its agent",
-        _ => return None,
-    };
-    Some((why.to_owned(), field("weight")?, field("slim")?))
-}
-
-/// The same of a destination of the gateway whose weight is 100.
-async fn gateway_destination(admin: SocketAddr) -> Option<(String, String, String)> {
-    let request =
-        "GET /api/v1/clusters/api HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    let answer = RawClient::exchange(admin, request).await.ok()?;
-    let cluster: serde_json::Value = serde_json::from_str(&answer.text()).ok()?;
-    let destination = &cluster["destinations"][0];
-    let agent = &destination["agent"];
-    let weight = agent["weight"].as_str().unwrap_or("100");
-    let limit = match agent["max_connections"].as_u64() {
-        None | Some(0) => String::new(),
-        Some(limit) => limit.to_string(),
-    };
-    let why = destination["why"].as_str().unwrap_or_default().to_owned();
-    Some((why, weight.trim_end_matches('%').to_owned(), limit))
-}
-
-/// HAProxy and the gateway ask the same agent, and do the same.
-#[tokio::test]
-async fn haproxy_hears_an_agent_as_the_gateway_does() {
-    let Some(haproxy) = peers::find("haproxy") else {
-        return;
-    };
-    let origin = RawOrigin::answering(OK);
-    let agent = Agent::saying("up ready\n");
-    let stats = SocketAddr::from(([127, 0, 0, 1], peers::free_port()));
-    let file = ConfigFile::new(&format!(
-        "global\n  stats socket ipv4@{stats} level admin\n\
-         defaults\n  mode http\n  timeout connect 5s\n  timeout client 5s\n  timeout server 5s\n\
-         backend b\n  balance roundrobin\n  \
-         server s {} weight 100 check inter 50 agent-check agent-port {} agent-inter 50 agent-send \"b s\\n\"\n",
-        origin.addr(),
-        agent.port(),
-    ));
-    let mut command = haproxy.command();
-    command.args(["-db", "-f", &file.argument()]);
-    let _process = peers::spawn(command);
-    let text = format!(
-        r#"{{
-            "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }},
-            "ReverseProxy": {{
-                "Routes": {{ "r": {{ "ClusterId": "api", "Match": {{ "Path": "/{{**rest}}" }} }} }},
-                "Clusters": {{ "api": {{
-                    "HealthCheck": {{ "Agent": {{
-                        "Enabled": true, "Port": {}, "Interval": "00:00:00.05", "Timeout": "00:00:05", "Send": "b s\n"
-                    }} }},
-                    "Destinations": {{ "1": {{ "Weight": 100 }} }}
-                }} }}
-            }}
-        }}"#,
-        agent.port()
-    );
-    let gateway = Gateway::start(&text, origin.addr()).await;
-    for (line, why, weight, limit) in [
-        ("up ready", "", "100", ""),
-        ("75%", "", "75", ""),
-        ("drain", "drained by its agent", "75", ""),
-        ("MAINT", "in maintenance by its agent", "75", ""),
-        ("50%", "in maintenance by its agent", "50", ""),
-        ("Ready,up\t100%", "", "100", ""),
-        ("0%", "drained by its agent", "0", ""),
-        ("maxconn:30 40%", "", "40", "30"),
-        ("nonsense 60%", "", "60", "30"),
-        ("up stopped", "down by its agent", "60", "30"),
-        ("ready maxconn:0", "down by its agent", "60", ""),
-        ("down up drain ready", "", "60", ""),
-        ("fail #up", "down by its agent", "60", ""),
-        ("100% up#x", "down by its agent", "100", ""),
-        ("up 100%", "", "100", ""),
-    ] {
-        agent.say(format!("{line}\r\n"));
-        let expected = Some((why.to_owned(), weight.to_owned(), limit.to_owned()));
-        eventually(format!("HAProxy hears {line:?}"), async || {
-            haproxy_server(stats).await == expected
-        })
-        .await;
-        eventually(format!("the gateway hears {line:?}"), async || {
-            gateway_destination(gateway.admin).await == expected
-        })
-        .await;
-    }
-    // Both send the text.
-    assert!(agent.heard().iter().all(|heard| heard == "b s\n"));
-    // A line without an end changes nothing, and neither does silence.
-    for line in ["drain", ""] {
-        agent.say(line);
-        agent.wait_for(6).await;
-        let expected = Some((String::new(), "100".to_owned(), String::new()));
-        assert_eq!(haproxy_server(stats).await, expected);
-        assert_eq!(gateway_destination(gateway.admin).await, expected);
     }
 }

@@ -33,7 +33,7 @@ fn overlay((listener, port): (&str, u16), destination: SocketAddr, more: &str) -
 pub(crate) struct Gateway {
     _process: PeerProcess,
     pub(crate) address: SocketAddr,
-    pub(crate) admin: SocketAddr,
+    admin: SocketAddr,
     file: ConfigFile,
     _top: ConfigFile,
 }

@@ -318,6 +318,7 @@ pub struct Upstream {
     pub(crate) server_name: Option<Arc<str>>,
     pub(crate) web_proxy: Option<Arc<WebProxy>>,
     pub(crate) sends_proxy_protocol: bool,
+    pub(crate) connector: Option<Arc<str>>,
 }
 
 impl Upstream {
@@ -380,6 +381,11 @@ impl Upstream {
     /// The name in the TLS handshake (SNI), which certificates must have, in place of that of the address.
     pub fn server_name(&self) -> Option<&str> {
         self.server_name.as_deref()
+    }
+
+    /// The connector of the program that opens the connections, if it is not the proxy.
+    pub fn connector(&self) -> Option<&str> {
+        self.connector.as_deref()
     }
 
     /// Returns true if each connection begins with a header of the PROXY protocol that names the client.

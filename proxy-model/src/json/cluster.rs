@@ -144,6 +144,7 @@ fn http_client(client: &mut ObjectReader<'_, '_>) -> HttpClientConfig {
         request_header_encoding: client.text("RequestHeaderEncoding"),
         response_header_encoding: client.text("ResponseHeaderEncoding"),
         send_proxy_protocol: client.boolean("SendProxyProtocol"),
+        connector: client.text("Connector"),
         web_proxy: client.object("WebProxy", |proxy| WebProxyConfig {
             address: proxy.text("Address"),
             bypass_on_local: proxy.boolean("BypassOnLocal"),

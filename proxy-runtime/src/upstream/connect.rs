@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::UpstreamOptions;
 use super::error::ConnectError;
+use super::own::Connectors;
 use super::protocol::Protocols;
 use super::proxy_header::{self, AnnouncedClient};
 use super::resolve::{Names, Resolver};
@@ -27,6 +28,8 @@ use super::web_proxy::{self, AbsoluteForm, WebProxyError};
 pub(super) struct Connector {
     resolver: Resolver,
     keep_alive: Option<Duration>,
+    /// The connectors of the program.
+    connectors: Connectors,
     #[cfg(feature = "tls")]
     tls: Option<TlsClient>,
     /// The receiver of reports about unreachable clusters.
@@ -36,11 +39,13 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(
         options: &UpstreamOptions,
+        connectors: Connectors,
         unreachable: Option<Arc<UnreachableClusters>>,
     ) -> Self {
         Self {
             resolver: Resolver::new(options),
             keep_alive: options.tcp_keep_alive,
+            connectors,
             #[cfg(feature = "tls")]
             tls: options.tls.clone(),
             unreachable,
@@ -71,6 +76,12 @@ impl Connector {
         protocols: Protocols,
         announced: Option<AnnouncedClient>,
     ) -> Result<Opened, ConnectError> {
+        if let Some(name) = upstream.connector() {
+            return self
+                .connectors
+                .open(name, cluster, address, protocols)
+                .await;
+        }
         match address.scheme() {
             Scheme::Http => {
                 self.open_plain(cluster, address, upstream, protocols, announced)

@@ -400,6 +400,7 @@ fn client() -> impl Strategy<Value = HttpClientConfig> {
                 response_header_encoding: response,
                 web_proxy,
                 send_proxy_protocol: switches.3,
+                connector: None,
             },
         )
 }

@@ -16,6 +16,7 @@ mod causes;
 #[cfg(all(feature = "http2", feature = "tls"))]
 mod client_certificates;
 mod clients;
+mod connectors;
 mod crowds;
 mod destinations;
 mod drain;
@@ -28,6 +29,7 @@ mod grpc;
 mod h2spec;
 #[cfg(all(feature = "http2", feature = "tls"))]
 mod halves;
+mod haproxy;
 mod held_tunnels;
 mod hostile_bytes;
 #[cfg(feature = "http2")]
