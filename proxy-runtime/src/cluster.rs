@@ -19,7 +19,7 @@ use crate::live::ClientKey;
 use crate::live::ClusterLive;
 use crate::live::DestinationState;
 use crate::live::PassiveRule;
-use crate::live::{Assessment, AvailabilityRule, Faults, assess};
+use crate::live::{Assessment, AvailabilityRule, Faults, Ineligible, assess};
 use crate::observe::InFlightGuard;
 use crate::transform::LoopGuard;
 #[cfg(feature = "tls")]
@@ -249,13 +249,16 @@ impl ClusterState {
         if self.list(cluster).has(index) {
             return true;
         }
-        if self.faults(cluster).of(index.0 as usize).is_some() {
+        let (faults, position) = (self.faults(cluster), index.0 as usize);
+        if faults.of(position).is_some()
+            || faults.refusal(position) == Some(Ineligible::Maintenance)
+        {
             return false;
         }
         let time = cluster.affinity().and_then(|affinity| affinity.drain());
         let is_over = |since: Instant| time.is_some_and(|time| since.elapsed() >= time);
         // Without a weight it drains, for as long as the configuration says.
-        destination.weight() > 0 || !state.drains_since().is_some_and(is_over)
+        !state.is_drained(cluster, destination) || !state.drains_since().is_some_and(is_over)
     }
 
     /// Returns the header that gives a client the key of a destination with this bond, if it needs one.
@@ -314,7 +317,7 @@ impl ClusterState {
     ) -> Option<Picked> {
         let zone = self.context.zone.as_deref();
         let faults = self.faults(cluster);
-        let assessment = assess(cluster, zone, failed, |i| faults.of(i));
+        let assessment = assess(cluster, zone, failed, Some(&faults));
         let others = Available::new(cluster, &assessment, self.live.health_epoch(), None);
         let mut picked = self.pick_from(&others, &*self.rules.balancer, cluster, head)?;
         // The key of the failed destination is replaced.
@@ -373,7 +376,7 @@ impl ClusterState {
         // The time out of a destination may be over.
         drop(self.list(cluster));
         let faults = self.faults(cluster);
-        assess(cluster, self.context.zone.as_deref(), &[], |i| faults.of(i))
+        assess(cluster, self.context.zone.as_deref(), &[], Some(&faults))
     }
 
     /// Renews the list, unless another thread does so.
@@ -405,7 +408,7 @@ impl ClusterState {
             until = outs.filter_map(|health| health.reactivate(now)).min();
         }
         let faults = Faults::of_all(cluster, destinations, rules.availability.as_ref());
-        let assessment = assess(cluster, context.zone.as_deref(), &[], |i| faults.of(i));
+        let assessment = assess(cluster, context.zone.as_deref(), &[], Some(&faults));
         Available::new(cluster, &assessment, epoch, until)
     }
 

@@ -34,7 +34,8 @@ pub(crate) fn unsupported_by(
     }
     for cluster in snapshot.clusters() {
         check_cluster(cluster, &mut problems);
-        if !speaks_tls {
+        // A connector of the program speaks what it must.
+        if !speaks_tls && cluster.upstream().connector().is_none() {
             check_schemes(cluster, &mut problems);
         }
     }

@@ -1,9 +1,9 @@
 //! A cluster's settings from labels.
 
 use proxy_model::config::{
-    ActiveHealthCheckConfig, AffinityCookieConfig, ClusterConfig, ForwarderRequestConfig,
-    HealthCheckConfig, HttpClientConfig, HttpVersion, PassiveHealthCheckConfig,
-    SessionAffinityConfig, VersionPolicy, WebProxyConfig,
+    ActiveHealthCheckConfig, AffinityCookieConfig, AgentCheckConfig, ClusterConfig,
+    ForwarderRequestConfig, HealthCheckConfig, HttpClientConfig, HttpVersion,
+    PassiveHealthCheckConfig, SessionAffinityConfig, VersionPolicy, WebProxyConfig,
 };
 
 use super::node::LabelNode;
@@ -72,6 +72,13 @@ fn health_check(node: &LabelNode<'_>) -> HealthCheckConfig {
             policy: passive.text("Policy"),
             reactivation_period: passive.time_span("ReactivationPeriod"),
         }),
+        agent: section(node, "Agent", |agent| AgentCheckConfig {
+            enabled: agent.boolean("Enabled"),
+            port: agent.integer("Port"),
+            send: agent.text("Send"),
+            interval: agent.time_span("Interval"),
+            timeout: agent.time_span("Timeout"),
+        }),
     }
 }
 
@@ -95,6 +102,8 @@ fn http_client(node: &LabelNode<'_>) -> HttpClientConfig {
         ca_file: None,
         server_name: None,
         send_proxy_protocol: node.boolean("SendProxyProtocol"),
+        // Owners of services do not choose code of the program.
+        connector: None,
     }
 }
 

@@ -26,7 +26,12 @@ pub use self::rules::LabelRules;
 pub use self::tree::LabelTree;
 use crate::discovery::LabelledService;
 
-/// Turns the labels and destinations of one service into configuration.
+/// Turns the description of one service into configuration.
+///
+/// `S` is the description: a [`LabelledService`], labels and destinations, for sources that return those and leave
+/// the rest to their [`Runner`](crate::Runner). A source with more to describe, such as partitions with replicas,
+/// has a description of its own and asks a parser of it. `P` is the result: a source may want more than
+/// configuration and problems.
 ///
 /// A parser is a pure function: the same service always gives the same configuration, independent of other
 /// services. Its input is untrusted; problems are reported instead of failing.
@@ -70,13 +75,13 @@ use crate::discovery::LabelledService;
 ///
 /// Calls cannot be cancelled: each runs to its end on a thread that may block, and its result is discarded
 /// if it is no longer needed. A panic is contained and quarantines the service.
-pub trait LabelsParser: Send + Sync {
+pub trait LabelsParser<S = LabelledService, P = Parsed>: Send + Sync {
     /// The configuration of the service called `service`.
-    fn parse(&self, service: &str, described: &LabelledService) -> Parsed;
+    fn parse(&self, service: &str, described: &S) -> P;
 }
 
-impl<P: LabelsParser + ?Sized> LabelsParser for Arc<P> {
-    fn parse(&self, service: &str, described: &LabelledService) -> Parsed {
+impl<S, P, T: LabelsParser<S, P> + ?Sized> LabelsParser<S, P> for Arc<T> {
+    fn parse(&self, service: &str, described: &S) -> P {
         (**self).parse(service, described)
     }
 }

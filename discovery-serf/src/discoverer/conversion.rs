@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::hold::{Snapshot, Standing};
 use crate::catalog::{LeftOut, ServiceCatalog};
-use crate::generate::discovery_of;
+use crate::generate::{TagsParser, discovery_by};
 use crate::options::SerfOptions;
 
 /// The input of a conversion.
@@ -17,6 +17,7 @@ pub(super) struct Conversion {
     pub(super) snapshot: Snapshot,
     pub(super) now: Instant,
     pub(super) options: Arc<SerfOptions>,
+    pub(super) parser: Arc<TagsParser>,
 }
 
 /// The result of a conversion.
@@ -49,7 +50,10 @@ impl Conversion {
             .map(|instance| Arc::clone(&instance.member))
             .collect();
         let standing = standing.served_by(names);
-        let mut discovery = discovery_of(&catalog, &options.generate);
+        let mut discovery = discovery_by(&catalog, &*self.parser);
+        let mut problems = options.generate.check();
+        problems.append(std::mem::take(&mut discovery.problems));
+        discovery.problems = problems;
         if standing.held() > 0 {
             discovery = discovery.with_problem(removal_held(&standing, options));
         }

@@ -19,6 +19,7 @@ use super::signal::Signal;
 use crate::catalog::LeftOut;
 use crate::client::AuthKey;
 use crate::client::ConnectOptions;
+use crate::generate::TagsParser;
 use crate::member::Member;
 use crate::options::SerfOptions;
 
@@ -59,6 +60,7 @@ struct RejectedKey {
 /// The context of a cycle.
 pub(super) struct Asking<'a> {
     pub(super) options: &'a Arc<SerfOptions>,
+    pub(super) parser: &'a Arc<TagsParser>,
     pub(super) dialer: Option<&'a dyn Dial>,
     pub(super) signal: &'a Arc<Signal>,
 }
@@ -128,6 +130,7 @@ impl Cycles {
             },
             now,
             options: Arc::clone(options),
+            parser: Arc::clone(asking.parser),
         };
         let Some(converted) = conversion.run().await else {
             return Err(DiscoverError::transient("the runtime is shutting down"));

@@ -16,13 +16,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use discovery_core::{DiscoverError, Discoverer, Discovery, Runner, RunnerOptions};
+use discovery_core::{DiscoverError, Discoverer, Discovery, LabelsParser, Runner, RunnerOptions};
 use parking_lot::Mutex;
 
 use self::cycle::Cycles;
 pub use self::dial::{Dial, Transport};
 use self::signal::Signal;
 use crate::catalog::LeftOut;
+use crate::generate::{CatalogService, ServiceTags, TagsParser};
 use crate::options::SerfOptions;
 
 /// The longest wait after a first error. An agent that restarts is back in no time.
@@ -56,6 +57,7 @@ const REJECTED: Duration = Duration::from_secs(10);
 pub struct SerfDiscoverer {
     options: Arc<SerfOptions>,
     dialer: Option<Arc<dyn Dial>>,
+    parser: Arc<TagsParser>,
     shared: Arc<DiscovererState>,
 }
 
@@ -83,6 +85,7 @@ impl SerfDiscoverer {
                 cycles: tokio::sync::Mutex::new(Cycles::new(&options)),
                 view: Mutex::default(),
             }),
+            parser: Arc::new(ServiceTags::new(options.generate.clone())),
             options: Arc::new(options),
             dialer: None,
         }
@@ -92,6 +95,38 @@ impl SerfDiscoverer {
     #[must_use]
     pub fn with_dialer(mut self, dialer: impl Dial + 'static) -> Self {
         self.dialer = Some(Arc::new(dialer));
+        self
+    }
+
+    /// Sets the parser that turns services into configuration. Default: [`ServiceTags`] with
+    /// [`SerfOptions::generate`]. Must be called before the discoverer is cloned or used.
+    ///
+    /// ```
+    /// use discovery_core::{LabelsParser, Parsed};
+    /// use discovery_serf::generate::{CatalogService, ServiceTags};
+    /// use discovery_serf::{SerfDiscoverer, SerfOptions};
+    ///
+    /// /// Services with a host alone.
+    /// struct WithHost(ServiceTags);
+    ///
+    /// impl LabelsParser<CatalogService<'_>> for WithHost {
+    ///     fn parse(&self, name: &str, described: &CatalogService<'_>) -> Parsed {
+    ///         match described.service.hint {
+    ///             discovery_serf::catalog::RouteHint::Host(_) => self.0.parse(name, described),
+    ///             _ => Parsed::not_enabled(),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let parser = WithHost(ServiceTags::default());
+    /// let discoverer = SerfDiscoverer::new(SerfOptions::of(["127.0.0.1:7373"])).with_parser(parser);
+    /// ```
+    #[must_use]
+    pub fn with_parser(
+        mut self,
+        parser: impl for<'c> LabelsParser<CatalogService<'c>> + 'static,
+    ) -> Self {
+        self.parser = Arc::new(parser);
         self
     }
 
@@ -145,6 +180,7 @@ impl Discoverer for SerfDiscoverer {
         let mut cycles = self.shared.cycles.lock().await;
         let asking = cycle::Asking {
             options: &self.options,
+            parser: &self.parser,
             dialer: self.dialer.as_deref(),
             signal,
         };

@@ -16,9 +16,10 @@ mod tests;
 mod variants;
 
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use discovery_core::{DiscoveredService, Discovery};
+use discovery_core::{DiscoveredService, Discovery, LabelsParser, Parsed};
 use proxy_model::config::{ProxyConfig, RouteConfig, RouteMatch};
 use proxy_model::{ClusterId, Problem, Problems, RouteId, Severity};
 
@@ -33,39 +34,81 @@ const LEGACY_ROUTE: &str = "backend-route";
 /// The template of a route that takes everything.
 const CATCH_ALL: &str = "/{**catch-all}";
 
-/// Returns the configuration of a catalog: one service for each of its services.
+/// A service of a catalog, as a [parser](LabelsParser) gets it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct CatalogService<'c> {
+    /// The service: its instances and hints from the tags of its members.
+    pub service: &'c Service,
+    /// The catalog that it is in.
+    pub catalog: &'c ServiceCatalog,
+    /// The ids that clusters of the other services may have.
+    pub clusters: &'c HashSet<ClusterId>,
+}
+
+impl CatalogService<'_> {
+    /// True if this is the service of legacy mode, which gets all requests.
+    pub fn is_legacy(&self) -> bool {
+        let legacy = self.catalog.legacy.as_ref();
+        legacy.is_some_and(|legacy| std::ptr::eq(legacy, self.service))
+    }
+}
+
+/// A parser of services from the tags of their members.
+pub(crate) type TagsParser = dyn for<'c> LabelsParser<CatalogService<'c>>;
+
+/// The tags of the Serf reference design: `service`, `host`, `route-path` and others, which [`crate::catalog`] reads.
 ///
-/// A pure function: equal catalogs give equal results. No tag of a member can make a service's
-/// configuration invalid: its problems are reported as warnings. A service of which nothing can be served is
-/// quarantined, and its problems are errors.
-pub fn discovery_of(catalog: &ServiceCatalog, options: &GenerateOptions) -> Discovery {
-    let plan = ClusterPlan::new(options);
-    let mut problems = options.check();
-    problems.append(catalog.problems.clone());
-    let mut services = Vec::with_capacity(catalog.services.len() + catalog.unusable.len() + 1);
-    let service_clusters: HashSet<ClusterId> = catalog
-        .services
-        .keys()
-        .map(|name| cluster_id(name))
-        .collect();
-    let only = catalog.only_service();
-    for (name, service) in &catalog.services {
+/// A service becomes one cluster and one route, and more with [`GenerateOptions::version_header`] and
+/// [`GenerateOptions::region_header`]. No tag can make a service's configuration invalid: its problems are reported as
+/// warnings.
+#[derive(Clone, Debug, Default)]
+pub struct ServiceTags {
+    options: GenerateOptions,
+}
+
+impl ServiceTags {
+    /// Creates the dialect with these options.
+    pub fn new(options: GenerateOptions) -> Self {
+        Self { options }
+    }
+}
+
+impl LabelsParser<CatalogService<'_>> for ServiceTags {
+    fn parse(&self, name: &str, described: &CatalogService<'_>) -> Parsed {
+        let CatalogService {
+            service,
+            catalog,
+            clusters,
+        } = *described;
+        let plan = ClusterPlan::new(&self.options);
+        let mut said = service.problems.clone();
+        if described.is_legacy() {
+            let made = Made {
+                cluster: ClusterId::from(LEGACY_CLUSTER),
+                route: RouteId::from(LEGACY_ROUTE),
+                criteria: by_path(CATCH_ALL),
+            };
+            let variants = Variants::default();
+            let config = made.config(service, &variants, &HashSet::new(), &plan, &mut said);
+            return Parsed::new(config).with_problems(said);
+        }
+        let is_only = catalog.only_service().is_some_and(|only| **only == *name);
         let criteria = match &service.hint {
             RouteHint::Host(host) => Some(by_host(host)),
             RouteHint::Path(path) => Some(by_path(path)),
-            RouteHint::None if only == Some(name) => Some(by_path(CATCH_ALL)),
+            RouteHint::None if is_only => Some(by_path(CATCH_ALL)),
             RouteHint::None | RouteHint::Unusable => None,
         };
-        let mut said = service.problems.clone();
         let config = match criteria {
             Some(criteria) => {
-                let variants = Variants::of(service, options, &mut said);
+                let variants = Variants::of(service, &self.options, &mut said);
                 let made = Made {
                     cluster: cluster_id(name),
                     route: route_id(name),
                     criteria,
                 };
-                made.config(service, &variants, &service_clusters, &plan, &mut said)
+                made.config(service, &variants, clusters, &plan, &mut said)
             }
             None => {
                 said.push(no_route(catalog, service));
@@ -75,10 +118,44 @@ pub fn discovery_of(catalog: &ServiceCatalog, options: &GenerateOptions) -> Disc
                 config
             }
         };
-        services.push(discovered(Arc::clone(name), config, said));
+        Parsed::new(config).with_problems(said)
+    }
+}
+
+/// Returns the configuration of a catalog by its [`ServiceTags`]: one service for each of its services.
+///
+/// A pure function: equal catalogs give equal results. A service of which nothing can be served is
+/// quarantined, and its problems are errors.
+pub fn discovery_of(catalog: &ServiceCatalog, options: &GenerateOptions) -> Discovery {
+    let mut discovery = discovery_by(catalog, &ServiceTags::new(options.clone()));
+    let mut problems = options.check();
+    problems.append(std::mem::take(&mut discovery.problems));
+    discovery.problems = problems;
+    discovery
+}
+
+/// Returns the configuration of a catalog by a parser.
+pub(crate) fn discovery_by(catalog: &ServiceCatalog, parser: &TagsParser) -> Discovery {
+    let mut services = Vec::with_capacity(catalog.services.len() + catalog.unusable.len() + 1);
+    let clusters: HashSet<ClusterId> = catalog
+        .services
+        .keys()
+        .map(|name| cluster_id(name))
+        .collect();
+    let described = |service| CatalogService {
+        service,
+        catalog,
+        clusters: &clusters,
+    };
+    for (name, service) in &catalog.services {
+        services.push(discovered(Arc::clone(name), &described(service), parser));
     }
     if let Some(service) = &catalog.legacy {
-        services.push(legacy(service, &plan));
+        services.push(discovered(
+            LEGACY_CLUSTER.into(),
+            &described(service),
+            parser,
+        ));
     }
     for (name, said) in &catalog.unusable {
         // It asks to be served and nothing of it is, so the operator has to see it.
@@ -91,31 +168,36 @@ pub fn discovery_of(catalog: &ServiceCatalog, options: &GenerateOptions) -> Disc
     }
     services.sort_by(|a, b| a.name.cmp(&b.name));
     let mut discovery = Discovery::new(services);
-    discovery.problems = problems;
+    discovery.problems = catalog.problems.clone();
     discovery
 }
 
+/// Runs the parser, which may be foreign code. A panic affects only this service.
 fn discovered(
-    name: impl Into<Arc<str>>,
-    config: ProxyConfig,
-    problems: Problems,
+    name: Arc<str>,
+    described: &CatalogService<'_>,
+    parser: &TagsParser,
 ) -> DiscoveredService {
-    let mut service = DiscoveredService::configured(name, config);
-    service.problems = problems;
-    service
-}
-
-/// The service of legacy mode, which gets all requests.
-fn legacy(service: &Service, plan: &ClusterPlan<'_>) -> DiscoveredService {
-    let mut said = service.problems.clone();
-    let made = Made {
-        cluster: ClusterId::from(LEGACY_CLUSTER),
-        route: RouteId::from(LEGACY_ROUTE),
-        criteria: by_path(CATCH_ALL),
-    };
-    let variants = Variants::default();
-    let config = made.config(service, &variants, &HashSet::new(), plan, &mut said);
-    discovered(LEGACY_CLUSTER, config, said)
+    match catch_unwind(AssertUnwindSafe(|| parser.parse(&name, described))) {
+        Ok(Parsed {
+            fragment: Some(config),
+            problems,
+            ..
+        }) => {
+            let mut service = DiscoveredService::configured(name, config);
+            service.problems = problems;
+            service
+        }
+        Ok(Parsed { problems, .. }) => {
+            let mut service = DiscoveredService::not_enabled(name);
+            service.problems = problems;
+            service
+        }
+        Err(_) => {
+            let problem = Problem::error("", "parser_failed", "the parser of tags panicked");
+            DiscoveredService::failed(name, problem)
+        }
+    }
 }
 
 /// The ids of a service's cluster and route, and the route's criteria.

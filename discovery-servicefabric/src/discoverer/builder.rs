@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use discovery_core::Runner;
+use discovery_core::{LabelsParser, Runner};
 use parking_lot::Mutex;
 use proxy_model::{Problems, Snapshot};
 use tokio::sync::{Semaphore, watch};
@@ -13,8 +13,9 @@ use crate::cache::CachedCalls;
 use crate::calls::ClusterCalls;
 use crate::extension::{ExtensionLabels, LabelsProvider};
 use crate::health::Reporter;
-use crate::labels::{ServiceParser, YarpLabels};
+use crate::labels::{ParsedService, ServiceParser, YarpLabels};
 use crate::options::ServiceFabricOptions;
+use crate::service::ServiceDescription;
 use crate::topology::Topology;
 
 /// Makes a [`ServiceFabricDiscoverer`], or the runner of one.
@@ -25,7 +26,7 @@ pub struct ServiceFabric {
     name: Arc<str>,
     calls: Arc<dyn ClusterCalls>,
     labels: Arc<dyn LabelsProvider>,
-    parser: Option<Arc<dyn ServiceParser>>,
+    parser: Option<Arc<ServiceParser>>,
     options: ServiceFabricOptions,
     unsupported: Option<fn(&Snapshot) -> Problems>,
 }
@@ -65,7 +66,10 @@ impl ServiceFabric {
 
     /// Sets the parser that turns services into configuration. Default: [`YarpLabels`] with
     /// [`ServiceFabricOptions::labels`].
-    pub fn parser(mut self, parser: impl ServiceParser + 'static) -> Self {
+    pub fn parser(
+        mut self,
+        parser: impl LabelsParser<ServiceDescription, ParsedService> + 'static,
+    ) -> Self {
         self.parser = Some(Arc::new(parser));
         self
     }

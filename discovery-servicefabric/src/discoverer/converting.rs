@@ -6,7 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use discovery_core::{DiscoverError, DiscoverErrorKind, DiscoveredService, Discovery, Timestamp};
+use discovery_core::{
+    DiscoverError, DiscoverErrorKind, DiscoveredService, Discovery, LabelsParser, Timestamp,
+};
 use proxy_model::{ClusterId, Problem, Severity};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -33,7 +35,7 @@ pub(super) struct Parsed {
 
 /// The input of a conversion.
 pub(super) struct Conversion {
-    pub(super) parser: Arc<dyn ServiceParser>,
+    pub(super) parser: Arc<ServiceParser>,
     pub(super) memory: Arc<Memory>,
     pub(super) before: Arc<ParsedServices>,
     /// True if replicas are reported to the cluster one by one.
@@ -250,7 +252,9 @@ impl Conversion {
 
     /// Runs the parser, which may be foreign code. A panic affects only this service.
     fn parse(&self, description: &ServiceDescription) -> ParsedService {
-        let parsed = catch_unwind(AssertUnwindSafe(|| self.parser.parse(description)));
+        let parsed = catch_unwind(AssertUnwindSafe(|| {
+            self.parser.parse(&description.name, description)
+        }));
         let mut parsed = parsed.unwrap_or_else(|panic| {
             let message = format!("the labels parser panicked: {}", message_of(&*panic));
             ParsedService {

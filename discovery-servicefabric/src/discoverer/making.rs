@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use discovery_core::{DiscoveredService, Discovery, Parsed};
+use discovery_core::{DiscoveredService, Discovery, LabelsParser, Parsed};
 use proxy_model::config::ProxyConfig;
 use proxy_model::{ClusterId, Problem, Problems, Severity, pointer_to};
 
@@ -25,7 +25,7 @@ pub(super) struct Making {
     /// Names of the services that opted in to be served, or may have.
     pub(super) names: HashSet<ClusterId>,
     /// Makes configuration of services.
-    pub(super) parser: Option<Arc<dyn ServiceParser>>,
+    pub(super) parser: Option<Arc<ServiceParser>>,
 }
 
 fn has_unusable(problems: &Problems) -> bool {
@@ -182,7 +182,7 @@ impl Making {
                 labels: Arc::new(labels.clone()),
                 ..ServiceDescription::clone(&description)
             };
-            let parsed = parser.parse(&description);
+            let parsed = parser.parse(&description.name, &description);
             let config = parsed.config.map(Arc::unwrap_or_clone);
             let made = config.map_or_else(Parsed::not_enabled, Parsed::new);
             let has_unusable = has_unusable(&parsed.problems);

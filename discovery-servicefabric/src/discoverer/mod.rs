@@ -48,7 +48,7 @@ pub struct ServiceFabricDiscoverer {
 struct Inner {
     name: Arc<str>,
     topology: Topology,
-    parser: Arc<dyn ServiceParser>,
+    parser: Arc<ServiceParser>,
     options: ServiceFabricOptions,
     state: Mutex<Arc<State>>,
     /// Held while labels are parsed, on a thread that cannot be stopped.

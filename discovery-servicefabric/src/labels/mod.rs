@@ -14,6 +14,7 @@ mod yarp;
 
 use std::sync::Arc;
 
+use discovery_core::LabelsParser;
 use proxy_model::Problems;
 use proxy_model::config::ProxyConfig;
 
@@ -25,20 +26,8 @@ pub use self::yarp::YarpLabels;
 use crate::model::ServiceKind;
 use crate::service::ServiceDescription;
 
-/// Turns one service into configuration.
-///
-/// A parser is a pure function of the service. Its input is untrusted; all problems are reported at once,
-/// instead of failing.
-pub trait ServiceParser: Send + Sync {
-    /// The configuration of a service.
-    fn parse(&self, service: &ServiceDescription) -> ParsedService;
-}
-
-impl<P: ServiceParser + ?Sized> ServiceParser for Arc<P> {
-    fn parse(&self, service: &ServiceDescription) -> ParsedService {
-        (**self).parse(service)
-    }
-}
+/// A parser of services, as this crate uses it.
+pub(crate) type ServiceParser = dyn LabelsParser<ServiceDescription, ParsedService>;
 
 /// The result of parsing a service.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use discovery_core::LabelsParser;
 use discovery_core::labels::{LabelNode, LabelRules, LabelTree};
 use proxy_model::config::ProxyConfig;
 use proxy_model::{Problem, Problems, Snapshot, nearest, pointer_to};
 
 use super::options::LabelOptions;
-use super::{ParsedService, ServiceParser, layout, read};
+use super::{ParsedService, layout, read};
 use crate::service::ServiceDescription;
 
 /// The prefix of all keys, in any case.
@@ -28,8 +29,8 @@ const MAX_BYTES: usize = 256 << 10;
 /// configuration is empty, so that the runner keeps the last known good one.
 ///
 /// ```
-/// use discovery_core::Labels;
-/// use discovery_servicefabric::labels::{ServiceParser, YarpLabels};
+/// use discovery_core::{Labels, LabelsParser};
+/// use discovery_servicefabric::labels::YarpLabels;
 /// use discovery_servicefabric::model::{PartitionInformation, Replica, ReplicaStatus, ServiceKind};
 /// use discovery_servicefabric::{PartitionDescription, ServiceDescription};
 /// use proxy_model::{ClusterId, DestinationId};
@@ -47,7 +48,7 @@ const MAX_BYTES: usize = 256 << 10;
 /// let service =
 ///     ServiceDescription::new("fabric:/Shop/Web", ServiceKind::Stateless, labels, vec![partition]);
 ///
-/// let parsed = YarpLabels::default().parse(&service);
+/// let parsed = YarpLabels::default().parse("fabric:/Shop/Web", &service);
 /// let config = parsed.config.expect("it is enabled");
 /// let cluster = &config.clusters[&ClusterId::from("fabric:/Shop/Web")];
 /// assert_eq!(cluster.destinations[&DestinationId::from("p1/101")].address, "https://10.0.0.1/");
@@ -106,8 +107,8 @@ impl Default for YarpLabels {
     }
 }
 
-impl ServiceParser for YarpLabels {
-    fn parse(&self, service: &ServiceDescription) -> ParsedService {
+impl LabelsParser<ServiceDescription, ParsedService> for YarpLabels {
+    fn parse(&self, _: &str, service: &ServiceDescription) -> ParsedService {
         let tree = LabelTree::new(&service.labels, &self.rules);
         let root = tree.root();
         if let Err(reason) = enabled(&root, service) {

@@ -4,10 +4,10 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use discovery_core::Labels;
+use discovery_core::{Labels, LabelsParser};
 use discovery_servicefabric::labels::{
     LabelOptions, ListenerMode, ParsedService, PartitionMode, ReplicaSelection, RoleRouting,
-    ServiceParser, YarpLabels,
+    YarpLabels,
 };
 use discovery_servicefabric::model::{PartitionInformation, Replica, ReplicaStatus, ServiceKind};
 use discovery_servicefabric::{PartitionDescription, ServiceDescription};
@@ -44,10 +44,14 @@ pub fn servicefabric_labels(data: &[u8]) {
     let (service, options) = read(&text);
     let insecure = options.insecure_http;
     let parser = YarpLabels::new(options);
-    let parsed = parser.parse(&service);
-    assert_eq!(parser.parse(&service), parsed);
+    let parsed = parser.parse(&service.name, &service);
+    assert_eq!(parser.parse(&service.name, &service), parsed);
     if ids_are_distinct(&service) {
-        assert_eq!(parser.parse(&turned(&service)), parsed, "the order matters");
+        assert_eq!(
+            parser.parse(&service.name, &turned(&service)),
+            parsed,
+            "the order matters"
+        );
     }
     check_said(&service, &parsed);
     let Some(config) = &parsed.config else {

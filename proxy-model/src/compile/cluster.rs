@@ -21,6 +21,7 @@ pub(super) fn compile(source: ClusterSource, scope: &mut Scope<'_>) -> Option<Cl
     let availability = health::availability(config, scope);
     let active = health::active(config, scope);
     let passive = health::passive(config, scope);
+    let agent = health::agent(config, scope);
     let upstream = upstream::compile(config, scope);
     let mut destinations = Vec::with_capacity(config.destinations.len());
     for position in 0..config.destinations.len() {
@@ -38,6 +39,7 @@ pub(super) fn compile(source: ClusterSource, scope: &mut Scope<'_>) -> Option<Cl
         affinity: affinity.map(Box::new),
         active: active?,
         passive: passive?,
+        agent: agent?.map(Box::new),
         upstream: upstream?,
         destinations,
     })

@@ -5,15 +5,20 @@ use std::time::Duration;
 
 use super::policy::{self, PolicyWords};
 use super::{Scope, filled};
-use crate::compiled::{ActiveCheck, AvailabilityPolicy, PassiveCheck, ProbeKind};
-use crate::config::{ActiveHealthCheckConfig, ClusterConfig};
+use crate::compiled::{ActiveCheck, AgentCheck, AvailabilityPolicy, PassiveCheck, ProbeKind};
+use crate::config::{ActiveHealthCheckConfig, AgentCheckConfig, ClusterConfig};
 use crate::id::same_id;
+use crate::problem::pointer_to;
 use crate::suggest::{did_you_mean, listed, shortened};
 use crate::time_span::TimeSpan;
 use crate::transform::encoded_path;
 
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(15);
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+/// That of HAProxy.
+const DEFAULT_AGENT_INTERVAL: Duration = Duration::from_secs(2);
+/// Most bytes that an agent is sent.
+const LONGEST_SEND: usize = 4096;
 const DEFAULT_REACTIVATION: Duration = Duration::from_secs(60);
 const DEFAULT_THRESHOLD: f64 = 2.0;
 const DEFAULT_RATE_LIMIT: f64 = 0.3;
@@ -195,6 +200,79 @@ pub(super) fn passive(
     }))
 }
 
+/// `Some(None)` when agent checks are off.
+pub(super) fn agent(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<Option<AgentCheck>> {
+    let health = config.health_check.as_ref();
+    let agent = health.and_then(|health| health.agent.as_ref());
+    let Some(agent) = agent.filter(|agent| agent.enabled == Some(true)) else {
+        return Some(None);
+    };
+    let is_located = check_agent_ports(agent, config, scope);
+    let mut scope = scope.below("HealthCheck/Agent");
+    let interval = positive(
+        agent.interval,
+        DEFAULT_AGENT_INTERVAL,
+        "Interval",
+        &mut scope,
+    );
+    let default = interval.unwrap_or(DEFAULT_AGENT_INTERVAL);
+    let timeout = positive(agent.timeout, default, "Timeout", &mut scope);
+    if agent.port == Some(0) {
+        scope.error("Port", "not_positive", "`Port` must be from 1 to 65535");
+        return None;
+    }
+    let send = agent.send.as_deref().unwrap_or_default();
+    if send.len() > LONGEST_SEND {
+        let message = format!("`Send` has more than {LONGEST_SEND} bytes");
+        scope.error("Send", "too_long", message);
+        return None;
+    }
+    Some(Some(AgentCheck {
+        port: agent.port,
+        send: send.into(),
+        interval: interval?,
+        timeout: timeout?,
+    }))
+    .filter(|_| is_located)
+}
+
+/// Returns false, with the problem, if an agent has no port.
+fn check_agent_ports(
+    agent: &AgentCheckConfig,
+    config: &ClusterConfig,
+    scope: &mut Scope<'_>,
+) -> bool {
+    let mut is_located = true;
+    for (id, destination) in &config.destinations {
+        let mut metadata = destination.metadata.iter().flatten();
+        let own = metadata.find(|(key, _)| same_id(key, AgentCheck::PORT));
+        let place = pointer_to("Destinations", id.as_str());
+        match own {
+            Some((key, text)) if !text.trim().parse::<u16>().is_ok_and(|port| port > 0) => {
+                let place = pointer_to(&format!("{place}/Metadata"), key);
+                let message = format!("`{}` is not a port from 1 to 65535", shortened(text));
+                scope.error(&place, "invalid_metadata", message);
+                is_located = false;
+            }
+            Some(_) => {}
+            None if agent.port.is_none() => {
+                scope.error_with(
+                    "HealthCheck/Agent/Port",
+                    "missing_agent_port",
+                    format!("the agent of the destination `{}` has no port", id.as_str()),
+                    format!(
+                        "set `Port`, or `{}` in the metadata of the destination",
+                        AgentCheck::PORT
+                    ),
+                );
+                return false;
+            }
+            None => {}
+        }
+    }
+    is_located
+}
+
 /// The rate of failures that the cluster's metadata have, else the default.
 fn rate_limit(config: &ClusterConfig, scope: &mut Scope<'_>) -> f64 {
     const KEY: &str = "TransportFailureRateHealthPolicy.RateLimit";
@@ -206,7 +284,7 @@ fn rate_limit(config: &ClusterConfig, scope: &mut Scope<'_>) -> f64 {
             "`{}` is above 1, the rate at which every request fails, so that no destination is ever taken out",
             shortened(text)
         );
-        let place = crate::problem::pointer_to("Metadata", name);
+        let place = pointer_to("Metadata", name);
         scope.warning(&place, "invalid_metadata", message);
     }
     limit
@@ -224,7 +302,7 @@ fn window(config: &ClusterConfig, scope: &mut Scope<'_>) -> Duration {
         }
         _ => {
             scope.warning(
-                &crate::problem::pointer_to("Metadata", name),
+                &pointer_to("Metadata", name),
                 "invalid_metadata",
                 format!(
                     "`{}` is not a time from 1 s to 1 h, such as `00:01:00`; 1 minute is used",
@@ -316,7 +394,7 @@ fn from_metadata(config: &ClusterConfig, key: &str, default: f64, scope: &mut Sc
         Ok(number) if number.is_finite() && number > 0.0 => number,
         _ => {
             scope.warning(
-                &crate::problem::pointer_to("Metadata", name),
+                &pointer_to("Metadata", name),
                 "invalid_metadata",
                 format!(
                     "`{}` is not a number above 0; {default} is used",

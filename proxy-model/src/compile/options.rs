@@ -24,6 +24,7 @@ pub struct CompileOptions {
     pub(super) output_cache: Vec<Arc<str>>,
     pub(super) filters: Vec<Arc<str>>,
     pub(super) layers: Vec<Arc<str>>,
+    pub(super) connectors: Vec<Arc<str>>,
     pub(super) transforms: OwnTransforms,
     pub(crate) policies: Arc<PolicyConfigs>,
 }
@@ -95,4 +96,6 @@ setters! {
     with_filters => filters,
     /// Adds tower layers for `Layers` of routes.
     with_layers => layers,
+    /// Adds connectors for `HttpClient.Connector`.
+    with_connectors => connectors,
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::health::positive;
+use super::policy::{self, PolicyWords};
 use super::{Scope, filled, tls, web_proxy};
 use crate::compiled::{Upstream, WebProxy};
 use crate::config::{ClusterConfig, HttpClientConfig, HttpVersion, VersionPolicy};
@@ -64,18 +65,23 @@ pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<U
             "whoever answers at the address of a destination is trusted; for development only",
         );
     }
+    let connector = connector(client, &mut scope);
     if client.send_proxy_protocol == Some(true) {
         check_proxy_protocol(config, web_proxy.as_ref(), &mut scope);
     }
     let own_tls = tls::compile(config, client, &mut scope);
     let (tls12, tls13) = protocols?;
     let own_tls = own_tls?;
-    let web_proxy = web_proxy?;
+    let connector = connector?;
+    // A connector does all of it.
+    let web_proxy = web_proxy?.filter(|_| connector.is_none());
+    let sends_proxy_protocol = client.send_proxy_protocol == Some(true) && connector.is_none();
     Some(Upstream {
         version: request.version.unwrap_or(HttpVersion::Http2),
         version_policy: request.version_policy.unwrap_or_default(),
         activity_timeout: activity_timeout?,
         max_connections: client.max_connections_per_server,
+        limited_by_agents: has_agents(config),
         multiple_http2_connections: client.enable_multiple_http2_connections.unwrap_or(true),
         accept_any_certificate: client
             .dangerous_accept_any_server_certificate
@@ -85,8 +91,51 @@ pub(super) fn compile(config: &ClusterConfig, scope: &mut Scope<'_>) -> Option<U
         tls_files: own_tls.files.map(Arc::new),
         server_name: own_tls.server_name,
         web_proxy: web_proxy.map(Arc::new),
-        sends_proxy_protocol: client.send_proxy_protocol.unwrap_or_default(),
+        sends_proxy_protocol,
+        connector,
     })
+}
+
+/// The connector of the program that the cluster names, and warnings for settings that it has no use for.
+fn connector(client: &HttpClientConfig, scope: &mut Scope<'_>) -> Option<Option<Arc<str>>> {
+    const KIND: PolicyWords = PolicyWords {
+        name: "connector",
+        unknown: "unknown_connector",
+    };
+    if filled(client.connector.as_ref()).is_none() {
+        return Some(None);
+    }
+    let registered = &scope.options.connectors;
+    let written = client.connector.as_ref();
+    let name = policy::resolve(written, KIND, &[], registered, "Connector", scope)?;
+    for (key, is_set) in [
+        ("SslProtocols", client.ssl_protocols.is_some()),
+        (
+            "DangerousAcceptAnyServerCertificate",
+            client.dangerous_accept_any_server_certificate == Some(true),
+        ),
+        ("ClientCertificate", client.client_certificate.is_some()),
+        ("CaFile", client.ca_file.is_some()),
+        ("ServerName", client.server_name.is_some()),
+        ("WebProxy", client.web_proxy.is_some()),
+        (
+            "SendProxyProtocol",
+            client.send_proxy_protocol == Some(true),
+        ),
+    ] {
+        if is_set {
+            let message = format!("it has no effect: the connector `{name}` opens the connections");
+            scope.warning(key, "unused_by_connector", message);
+        }
+    }
+    Some(Some(name))
+}
+
+/// True if agents on the destinations may limit connections.
+fn has_agents(config: &ClusterConfig) -> bool {
+    let health = config.health_check.as_ref();
+    let agent = health.and_then(|health| health.agent.as_ref());
+    agent.is_some_and(|agent| agent.enabled == Some(true))
 }
 
 /// Rejects settings that leave no place for the header of the PROXY protocol.

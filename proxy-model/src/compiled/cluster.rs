@@ -9,7 +9,7 @@ use super::source::ClusterSource;
 use super::tls_files::TlsFiles;
 use super::web_proxy::WebProxy;
 use crate::config::{ClusterConfig, HttpVersion, VersionPolicy};
-use crate::id::{ClusterId, DestinationId};
+use crate::id::{ClusterId, DestinationId, same_id};
 
 /// Position of a cluster in its snapshot's list, which is in the order of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,6 +24,7 @@ pub struct Cluster {
     pub(crate) affinity: Option<Box<SessionAffinity>>,
     pub(crate) active: Option<ActiveCheck>,
     pub(crate) passive: Option<PassiveCheck>,
+    pub(crate) agent: Option<Box<AgentCheck>>,
     pub(crate) upstream: Upstream,
     pub(crate) destinations: Vec<Destination>,
 }
@@ -62,6 +63,11 @@ impl Cluster {
     /// Passive checks, if they are on.
     pub fn passive_check(&self) -> Option<&PassiveCheck> {
         self.passive.as_ref()
+    }
+
+    /// Agent checks, if they are on.
+    pub fn agent_check(&self) -> Option<&AgentCheck> {
+        self.agent.as_deref()
     }
 
     /// The settings of connections and requests to the destinations.
@@ -257,6 +263,45 @@ impl PassiveCheck {
     }
 }
 
+/// Words of agents on the destinations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentCheck {
+    pub(crate) port: Option<u16>,
+    pub(crate) send: Arc<str>,
+    pub(crate) interval: Duration,
+    pub(crate) timeout: Duration,
+}
+
+impl AgentCheck {
+    /// The key of a destination's metadata that has the port of its agent.
+    pub(crate) const PORT: &str = "AgentCheck.Port";
+
+    /// The port of the agent of a destination: that of its metadata, else that of the cluster.
+    pub fn port_at(&self, destination: &Destination) -> Option<u16> {
+        let mut metadata = destination.config().metadata.iter().flatten();
+        let own = metadata.find(|(key, _)| same_id(key, Self::PORT));
+        match own.map(|(_, port)| port.trim().parse()) {
+            Some(Ok(port)) if port > 0 => Some(port),
+            _ => self.port,
+        }
+    }
+
+    /// The text to send to an agent as soon as it is connected. May be empty.
+    pub fn send(&self) -> &str {
+        &self.send
+    }
+
+    /// The time from the end of one check to the start of the next.
+    pub fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// The time limit of one check.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+}
+
 /// The settings of connections and requests to a cluster's destinations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
@@ -264,6 +309,7 @@ pub struct Upstream {
     pub(crate) version_policy: VersionPolicy,
     pub(crate) activity_timeout: Duration,
     pub(crate) max_connections: Option<u32>,
+    pub(crate) limited_by_agents: bool,
     pub(crate) multiple_http2_connections: bool,
     pub(crate) accept_any_certificate: bool,
     pub(crate) tls12: bool,
@@ -272,6 +318,7 @@ pub struct Upstream {
     pub(crate) server_name: Option<Arc<str>>,
     pub(crate) web_proxy: Option<Arc<WebProxy>>,
     pub(crate) sends_proxy_protocol: bool,
+    pub(crate) connector: Option<Arc<str>>,
 }
 
 impl Upstream {
@@ -293,6 +340,17 @@ impl Upstream {
     /// The most connections to one destination at a time.
     pub fn max_connections(&self) -> Option<u32> {
         self.max_connections
+    }
+
+    /// Returns true if connections may be limited: by [`max_connections`](Self::max_connections), or by agents on the
+    /// destinations.
+    pub fn is_limited(&self) -> bool {
+        self.max_connections.is_some() || self.limited_by_agents
+    }
+
+    /// Returns true if agents on the destinations may limit connections.
+    pub fn is_limited_by_agents(&self) -> bool {
+        self.limited_by_agents
     }
 
     /// Returns true if a further HTTP/2 connection is opened when all streams of the first are in use.
@@ -323,6 +381,11 @@ impl Upstream {
     /// The name in the TLS handshake (SNI), which certificates must have, in place of that of the address.
     pub fn server_name(&self) -> Option<&str> {
         self.server_name.as_deref()
+    }
+
+    /// The connector of the program that opens the connections, if it is not the proxy.
+    pub fn connector(&self) -> Option<&str> {
+        self.connector.as_deref()
     }
 
     /// Returns true if each connection begins with a header of the PROXY protocol that names the client.

@@ -18,8 +18,8 @@ pub use self::affinity::{
     AffinityCookie, AffinityFailure, AffinityKey, CookieSameSite, SessionAffinity,
 };
 pub use self::cluster::{
-    ActiveCheck, AvailabilityPolicy, BalancingPolicy, Cluster, ClusterIndex, PassiveCheck,
-    ProbeKind, Upstream,
+    ActiveCheck, AgentCheck, AvailabilityPolicy, BalancingPolicy, Cluster, ClusterIndex,
+    PassiveCheck, ProbeKind, Upstream,
 };
 pub use self::destination::{Destination, DestinationAddress, DestinationIndex, Scheme};
 pub use self::partitions::{

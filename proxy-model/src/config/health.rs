@@ -19,6 +19,9 @@ pub struct HealthCheckConfig {
     /// Conclusions from the requests that the proxy forwards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passive: Option<PassiveHealthCheckConfig>,
+    /// Extension: words of agents on the destinations, beside the other checks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentCheckConfig>,
 }
 
 /// Probes that the proxy sends.
@@ -74,4 +77,28 @@ pub struct PassiveHealthCheckConfig {
     /// The time for which an unhealthy destination is left out before it is retried. Default: 60 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reactivation_period: Option<TimeSpan>,
+}
+
+/// Words of agents on the destinations: programs that announce there what a destination may get, in the protocol of
+/// HAProxy's `agent-check`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "PascalCase")]
+pub struct AgentCheckConfig {
+    /// True to enable agent checks. The other settings are checked only then. Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// The TCP port of the agents, at the host of a destination's `Health` or `Address`. A destination may have its own
+    /// in its metadata, as `AgentCheck.Port`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// The text to send to an agent as soon as it is connected. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send: Option<String>,
+    /// The time from the end of one check to the start of the next. Default: 2 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<TimeSpan>,
+    /// The time limit of one check. Default: `Interval`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<TimeSpan>,
 }

@@ -54,6 +54,10 @@ pub struct HttpClientConfig {
     /// Each request then has a connection of its own, with HTTP/1.1. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_proxy_protocol: Option<bool>,
+    /// Extension: the name of a connector of the embedding program, which opens the connections to the destinations.
+    /// Default: TCP, with TLS for `https`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connector: Option<String>,
 }
 
 /// A certificate that is presented to destinations. The files are read again when they change.

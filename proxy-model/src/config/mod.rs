@@ -22,7 +22,9 @@ use serde::Serialize;
 pub use self::affinity::{AffinityCookieConfig, SessionAffinityConfig};
 pub use self::cluster::{ClusterConfig, DestinationConfig};
 pub use self::forwarder::{ForwarderRequestConfig, HttpVersion, VersionPolicy};
-pub use self::health::{ActiveHealthCheckConfig, HealthCheckConfig, PassiveHealthCheckConfig};
+pub use self::health::{
+    ActiveHealthCheckConfig, AgentCheckConfig, HealthCheckConfig, PassiveHealthCheckConfig,
+};
 pub use self::http_client::{ClientCertificateConfig, HttpClientConfig, WebProxyConfig};
 pub use self::partitions::{PartitionHash, PartitionKey, PartitionedCluster, PartitionedClusters};
 pub use self::policies::{PolicyConfig, PolicyConfigs, PolicyKind};

@@ -6,8 +6,8 @@ use super::node::Node;
 use super::reader::ObjectReader;
 use super::scalar::{HTTP_VERSIONS, VERSION_POLICIES};
 use crate::config::{
-    ActiveHealthCheckConfig, AffinityCookieConfig, ClientCertificateConfig, ClusterConfig,
-    DestinationConfig, ForwarderRequestConfig, HealthCheckConfig, HttpClientConfig,
+    ActiveHealthCheckConfig, AffinityCookieConfig, AgentCheckConfig, ClientCertificateConfig,
+    ClusterConfig, DestinationConfig, ForwarderRequestConfig, HealthCheckConfig, HttpClientConfig,
     PassiveHealthCheckConfig, SessionAffinityConfig, WebProxyConfig,
 };
 use crate::id::DestinationId;
@@ -117,6 +117,17 @@ fn health(health: &mut ObjectReader<'_, '_>) -> HealthCheckConfig {
                     .positive_time_span("ReactivationPeriod", enabled == Some(true)),
             }
         }),
+        agent: health.object("Agent", |agent| {
+            let enabled = agent.boolean("Enabled");
+            let is_on = enabled == Some(true);
+            AgentCheckConfig {
+                enabled,
+                port: agent.integer("Port", 1..=u16::MAX),
+                send: agent.text("Send"),
+                interval: agent.positive_time_span("Interval", is_on),
+                timeout: agent.positive_time_span("Timeout", is_on),
+            }
+        }),
     }
 }
 
@@ -133,6 +144,7 @@ fn http_client(client: &mut ObjectReader<'_, '_>) -> HttpClientConfig {
         request_header_encoding: client.text("RequestHeaderEncoding"),
         response_header_encoding: client.text("ResponseHeaderEncoding"),
         send_proxy_protocol: client.boolean("SendProxyProtocol"),
+        connector: client.text("Connector"),
         web_proxy: client.object("WebProxy", |proxy| WebProxyConfig {
             address: proxy.text("Address"),
             bypass_on_local: proxy.boolean("BypassOnLocal"),

@@ -143,7 +143,8 @@ impl<'a> Candidates<'a> {
         }
         let members = self.available.members();
         let positions: Vec<usize> = kept.iter().map(|&i| members[i].0 as usize).collect();
-        let narrowed = Available::of(self.cluster, &positions);
+        let weight = |position| self.available.weight_of(position);
+        let narrowed = Available::of(self.cluster, &positions, weight);
         let candidates = Candidates {
             available: &narrowed,
             ..*self

@@ -33,7 +33,7 @@ use crate::proxy::Settings;
 use crate::proxy::{Proxy, Shared};
 use crate::response::CauseHeader;
 use crate::trace::Tracer;
-use crate::upstream::UpstreamOptions;
+use crate::upstream::{DestinationConnector, UpstreamOptions};
 
 impl Proxy {
     /// Returns a builder for a proxy.
@@ -254,6 +254,18 @@ impl ProxyBuilder {
         self
     }
 
+    /// Registers a [connector](DestinationConnector) by name, compared ignoring case. It opens the connections of clusters
+    /// with the name in `HttpClient.Connector`.
+    pub fn connector(
+        mut self,
+        name: impl Into<Arc<str>>,
+        connector: impl DestinationConnector + 'static,
+    ) -> Self {
+        let connectors = &mut self.settings.connectors;
+        connectors.register(name.into(), Arc::new(connector));
+        self
+    }
+
     /// Enables the detection of forwarding loops. Forwarded requests carry a member of this proxy
     /// in `CDN-Loop` (RFC 8586); requests that arrive with it get 508. A route that removes this
     /// field with `RequestHeaderRemove` is not protected. Default: true.
@@ -299,6 +311,7 @@ impl ProxyBuilder {
         }
         options
             .with_filters(registered.extensions.filter_names().cloned())
+            .with_connectors(self.settings.connectors.names().cloned())
             .with_layers(registered.extensions.layer_names().cloned())
             .with_balancing_policies(registered.balancers.names().cloned())
             .with_active_health_policies(self.settings.health_policies.names().cloned())

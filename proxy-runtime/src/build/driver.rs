@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::health::Probe;
 use crate::observe::targets;
-use crate::probing::ActiveChecks;
+use crate::probing::{ActiveChecks, AgentChecks};
 use crate::proxy::Shared;
 
 /// Interval at which rates are measured.
@@ -76,6 +76,7 @@ async fn drive(
     tokio::join!(
         follow(shared, snapshots),
         check(shared, probe),
+        check_agents(shared),
         sample(shared),
         chart(shared),
         renew(shared),
@@ -108,6 +109,25 @@ async fn follow(shared: &Shared, snapshots: Option<watch::Receiver<Arc<Snapshot>
 async fn check(shared: &Arc<Shared>, probe: Arc<dyn Probe>) {
     let mut generations = shared.generations();
     let mut checks = ActiveChecks::new(Arc::clone(shared), probe);
+    loop {
+        // Before `follow`, so that a generation published in between wakes this loop.
+        generations.borrow_and_update();
+        checks.follow();
+        tokio::select! {
+            changed = generations.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+            () = checks.run() => {}
+        }
+    }
+}
+
+/// Checks the agents of the active generation.
+async fn check_agents(shared: &Arc<Shared>) {
+    let mut generations = shared.generations();
+    let mut checks = AgentChecks::new(Arc::clone(shared), Arc::clone(shared.upstreams()));
     loop {
         // Before `follow`, so that a generation published in between wakes this loop.
         generations.borrow_and_update();

@@ -224,7 +224,7 @@ pub fn explain(
     connection: ConnectionInfo,
 ) -> Explanation {
     let zone = settings.zone.as_deref();
-    let unknown = |cluster: &Cluster, _| assess(cluster, zone, &[], |_| None);
+    let unknown = |cluster: &Cluster, _| assess(cluster, zone, &[], None);
     let policies = settings.policies.as_ref();
     // Policies that cannot be honoured keep the configuration from serving.
     let policies = policies.and_then(|source| source.of_routes(snapshot).ok());

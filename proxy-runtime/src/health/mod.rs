@@ -15,6 +15,12 @@
 //! left out for the `ReactivationPeriod`, at least for the detection window, and then its health is
 //! unknown.
 //!
+//! # Agents
+//!
+//! A cluster with an agent check asks a program beside each destination what that may get, in the
+//! protocol of HAProxy's `agent-check`: words for health, drain, maintenance, weight and connections,
+//! which stay until the agent takes them back.
+//!
 //! # Health from outside
 //!
 //! [`Proxy::set_health`](crate::Proxy::set_health) tells the proxy what the program knows. It
@@ -30,7 +36,7 @@
 //!
 //! # Availability
 //!
-//! A destination is unhealthy if its active check, its passive check or the program says so.
+//! A destination is unhealthy if its active check, its passive check, its agent or the program says so.
 //! Any other may be picked if it has a weight above 0 (unless all weights are
 //! 0), is in the tier with the smallest `Priority` that has such destinations, and is in the
 //! proxy's own zone if any of these are. If all destinations with a weight are unhealthy,
@@ -56,6 +62,7 @@
 //! * The detection window and the least number of requests are metadata of the cluster; in YARP they
 //!   are options of the program.
 
+mod agent;
 mod available;
 mod consecutive_failures;
 mod passive;
@@ -63,6 +70,9 @@ mod policy;
 mod probe;
 mod state;
 
+pub(crate) use self::agent::{
+    AgentChange, AgentMode, AgentState, AgentWeight, AgentWords, Announcement, LONGEST_LINE,
+};
 pub(crate) use self::available::AvailabilityPolicies;
 pub use self::available::AvailableDestinationsPolicy;
 pub use self::passive::{Forwarded, PassiveHealthPolicy};

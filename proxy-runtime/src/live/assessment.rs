@@ -3,6 +3,8 @@
 use proxy_model::compiled::{AvailabilityPolicy, Cluster, Destination, DestinationIndex};
 use proxy_model::same_id;
 
+use super::Faults;
+
 /// The reason why a destination gets no requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -13,6 +15,12 @@ pub enum Ineligible {
     Failing,
     /// The program declared the destination unhealthy.
     Assigned,
+    /// The destination's agent says that it is down.
+    AgentDown,
+    /// The destination's agent says that it is in maintenance.
+    Maintenance,
+    /// The destination's agent drains it: it keeps its clients only.
+    Draining,
     /// The cluster's policy of available destinations leaves it out.
     LeftOut,
     /// The weight is 0.
@@ -32,6 +40,9 @@ impl std::fmt::Display for Ineligible {
             Self::Unhealthy => f.write_str("unhealthy by its active check"),
             Self::Failing => f.write_str("unhealthy by its passive check"),
             Self::Assigned => f.write_str("declared unhealthy by the program"),
+            Self::AgentDown => f.write_str("down by its agent"),
+            Self::Maintenance => f.write_str("in maintenance by its agent"),
+            Self::Draining => f.write_str("drained by its agent"),
             Self::LeftOut => f.write_str("left out by the policy of available destinations"),
             Self::NoWeight => f.write_str("its weight is 0"),
             Self::LowerPriority { used } => {
@@ -49,6 +60,8 @@ pub(crate) struct Assessment {
     pub(crate) verdicts: Vec<Option<Ineligible>>,
     /// True if health is ignored because no destination is healthy.
     pub(crate) panic: bool,
+    /// The weight of each destination in hundredths, if agents may have changed them.
+    pub(crate) hundredths: Option<Vec<u32>>,
 }
 
 impl Assessment {
@@ -61,11 +74,11 @@ impl Assessment {
 
 /// Decides which destinations of `cluster` may be picked.
 ///
-/// `fault` returns the reason why the destination at a position is unhealthy, if it is. Destinations in `without`
-/// have just failed and may not be picked in any case.
+/// `faults` has the reasons why destinations are unhealthy, and the words of their agents; without it none is.
+/// Destinations in `without` have just failed and may not be picked in any case.
 ///
 /// 1. A destination of weight 0 gets nothing, unless all destinations of the cluster have weight 0:
-///    then weights are ignored.
+///    then weights are ignored. One that its agent drains or has in maintenance gets nothing.
 /// 2. Unhealthy destinations are excluded. If none is left and the policy is `HealthyOrPanic`, all
 ///    of step 1 are used, whatever their priority and zone.
 /// 3. Of the rest, only the tier with the smallest number is used,
@@ -74,7 +87,7 @@ pub(crate) fn assess(
     cluster: &Cluster,
     zone: Option<&str>,
     without: &[DestinationIndex],
-    fault: impl Fn(usize) -> Option<Ineligible>,
+    faults: Option<&Faults<'_>>,
 ) -> Assessment {
     let destinations = cluster.destinations();
     let weighted = destinations.iter().any(|d| d.weight() > 0);
@@ -82,6 +95,7 @@ pub(crate) fn assess(
         .iter()
         .map(|d| (weighted && d.weight() == 0).then_some(Ineligible::NoWeight))
         .collect();
+    let hundredths = faults.and_then(|faults| faults.agents(weighted, &mut verdicts));
     // Before the health, so that panic mode leaves them out as well.
     for index in without {
         if let Some(verdict) = verdicts.get_mut(index.0 as usize) {
@@ -92,7 +106,7 @@ pub(crate) fn assess(
     let mut by_weight = None;
     for i in 0..verdicts.len() {
         if verdicts[i].is_none()
-            && let Some(fault) = fault(i)
+            && let Some(fault) = faults.and_then(|faults| faults.of(i))
         {
             // Kept for panic mode, and copied only once a destination is unhealthy.
             by_weight.get_or_insert_with(|| verdicts.clone());
@@ -106,6 +120,7 @@ pub(crate) fn assess(
         return Assessment {
             verdicts,
             panic: true,
+            hundredths,
         };
     }
 
@@ -117,6 +132,7 @@ pub(crate) fn assess(
     Assessment {
         verdicts,
         panic: false,
+        hundredths,
     }
 }
 

@@ -37,12 +37,26 @@ impl Available {
             epoch,
             until,
             panic: assessment.panic,
-            ..Self::of(cluster, &positions)
+            ..match &assessment.hundredths {
+                None => Self::of(cluster, &positions, |i| cluster.destinations()[i].weight()),
+                Some(hundredths) => {
+                    // Small numbers, so that turns are few and spread evenly.
+                    let shared = positions.iter().map(|&i| u64::from(hundredths[i]));
+                    let divisor = shared.fold(0, gcd).max(1);
+                    Self::of(cluster, &positions, |i| {
+                        u32::try_from(u64::from(hundredths[i]) / divisor).unwrap_or(u32::MAX)
+                    })
+                }
+            }
         }
     }
 
-    /// Collects the destinations at these positions of the configuration, in its order.
-    pub(crate) fn of(cluster: &Cluster, positions: &[usize]) -> Self {
+    /// Collects the destinations at these positions of the configuration, in its order, with these weights.
+    pub(crate) fn of(
+        cluster: &Cluster,
+        positions: &[usize],
+        weight: impl Fn(usize) -> u32,
+    ) -> Self {
         let destinations = cluster.destinations();
         let members: Box<[_]> = positions
             .iter()
@@ -52,7 +66,7 @@ impl Available {
             .min_by_key(|&i| destinations[positions[i]].id())
             .unwrap_or(0);
 
-        let weight = |i: &usize| destinations[*i].weight();
+        let weight = |i: &usize| weight(*i);
         let equal = positions
             .windows(2)
             .all(|pair| weight(&pair[0]) == weight(&pair[1]));
@@ -106,6 +120,14 @@ impl Available {
     /// The weight of the member at `position`: never 0, and 1 if all are equal.
     pub(crate) fn weight(&self, position: usize) -> u32 {
         self.weights.get(position).copied().unwrap_or(1)
+    }
+
+    /// The weight of the member at a position of the configuration.
+    pub(crate) fn weight_of(&self, configured: usize) -> u32 {
+        let member = self
+            .members
+            .binary_search_by_key(&configured, |index| index.0 as usize);
+        member.map_or(1, |member| self.weight(member))
     }
 
     /// Sum of all weights.

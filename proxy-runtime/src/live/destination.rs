@@ -1,16 +1,16 @@
 //! The live state of one destination.
 
 use std::hash::Hasher;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use proxy_model::compiled::{Cluster, DestinationAddress};
+use proxy_model::compiled::{Cluster, Destination, DestinationAddress};
 use proxy_model::{ClusterId, DestinationId};
 use tokio::time::Instant;
 
 use super::Ineligible;
-use crate::health::{Health, HealthState};
+use crate::health::{AgentState, AgentWords, Health, HealthState};
 use crate::observe::Traffic;
 use crate::observe::{ConnectTimes, DestinationMetrics, GaugeGuard, InFlightGuard};
 
@@ -60,6 +60,8 @@ pub(crate) struct DestinationState {
     address: Arc<DestinationAddress>,
     removed: AtomicBool,
     health: HealthState,
+    /// Made with the first check of its agent.
+    agent: OnceLock<Box<AgentState>>,
     drains_since: Mutex<Option<Instant>>,
     metrics: DestinationMetrics,
     /// The durations of the whole cluster.
@@ -82,6 +84,7 @@ impl DestinationState {
             address,
             removed: AtomicBool::new(false),
             health: HealthState::default(),
+            agent: OnceLock::new(),
             drains_since: Mutex::default(),
             metrics: DestinationMetrics::default(),
             connect_times,
@@ -154,6 +157,9 @@ impl DestinationState {
         if cluster.active_check().is_some() && health.active() == Health::Unhealthy {
             return Some(Ineligible::Unhealthy);
         }
+        if self.agent_words(cluster).is_down() {
+            return Some(Ineligible::AgentDown);
+        }
         let is_failing = cluster.passive_check().is_some() && health.passive() == Health::Unhealthy;
         is_failing.then_some(Ineligible::Failing)
     }
@@ -165,6 +171,7 @@ impl DestinationState {
             Some(health.assigned()),
             cluster.active_check().map(|_| health.active()),
             cluster.passive_check().map(|_| health.passive()),
+            self.health_by_agent(cluster),
         ];
         let of = |wanted| checks.contains(&Some(wanted));
         match (of(Health::Unhealthy), of(Health::Healthy)) {
@@ -173,6 +180,42 @@ impl DestinationState {
             (false, true) => Health::Healthy,
             (false, false) => Health::Unknown,
         }
+    }
+
+    /// What counts of all that its agent has said. `cluster` is its cluster: words do not count while the check is
+    /// disabled.
+    pub(crate) fn agent_words(&self, cluster: &Cluster) -> AgentWords {
+        let agent = cluster.agent_check().and_then(|_| self.agent.get());
+        agent.map(|agent| agent.words()).unwrap_or_default()
+    }
+
+    fn health_by_agent(&self, cluster: &Cluster) -> Option<Health> {
+        cluster.agent_check()?;
+        let words = self.agent_words(cluster);
+        match (words.is_down(), words.is_up()) {
+            (true, _) => Some(Health::Unhealthy),
+            (_, true) => Some(Health::Healthy),
+            _ => None,
+        }
+    }
+
+    /// The state of its agent.
+    pub(crate) fn agent(&self) -> &AgentState {
+        self.agent.get_or_init(Box::default)
+    }
+
+    /// The most connections by its agent, if that has said a number; `u32::MAX` is no limit.
+    pub(crate) fn max_connections_by_agent(&self) -> Option<u32> {
+        self.agent.get()?.max_connections()
+    }
+
+    /// True if it gets no clients but those that it has: it has no weight, or its agent says so.
+    pub(crate) fn is_drained(&self, cluster: &Cluster, destination: &Destination) -> bool {
+        let words = self.agent_words(cluster);
+        let weight = words
+            .weight
+            .map(|weight| weight.hundredths(destination.weight()));
+        words.drains() || weight.unwrap_or(destination.weight()) == 0
     }
 
     /// The time since when the destination keeps its clients only.

@@ -24,7 +24,7 @@ const PROBES: usize = 512;
 
 /// The random share by which the interval between two cycles varies, so that many clusters, and
 /// many proxies, do not probe at the same time.
-const JITTER: f64 = 0.1;
+pub(super) const JITTER: f64 = 0.1;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 

@@ -173,7 +173,7 @@ struct Finding<'a> {
 }
 
 /// Probes the destinations in `keys`, and applies all results together after the last probe has
-/// ended.
+/// ended. Those that their agent has in maintenance are left out.
 ///
 /// Probes end early, without a result, when their destination is removed or its probe settings
 /// change. Cancel safe: dropping the future ends all probes and applies nothing.
@@ -182,6 +182,7 @@ pub(crate) async fn run_cycle(prober: &Prober, target: &ProbeTarget, keys: &[Des
     let probes = target
         .destinations()
         .filter(|(_, state)| chosen.contains(&state.key()))
+        .filter(|(_, state)| !state.agent_words(target.cluster()).is_in_maintenance())
         .map(|(destination, state)| probe_one(prober, target, destination, state));
     // Collected, so that the stream borrows nothing from the iterator above.
     let probes: Vec<_> = probes.collect();

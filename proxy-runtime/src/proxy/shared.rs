@@ -27,7 +27,7 @@ use crate::trace::Tracer;
 use crate::transform::LoopGuard;
 #[cfg(feature = "tls")]
 use crate::upstream::OwnCredentials;
-use crate::upstream::{Unresolved, UpstreamOptions, Upstreams};
+use crate::upstream::{Connectors, Unresolved, UpstreamOptions, Upstreams};
 
 /// Maximum number of problems per configuration that are logged one by one.
 const WARNINGS: usize = 20;
@@ -64,6 +64,7 @@ pub(crate) struct Settings {
     pub(crate) health_policies: HealthPolicies,
     pub(crate) context: PickContext,
     pub(crate) upstream: UpstreamOptions,
+    pub(crate) connectors: Connectors,
     pub(crate) max_request_body: Option<u64>,
     /// True if errors have the form that the client prefers.
     pub(crate) negotiates_errors: bool,
@@ -102,7 +103,7 @@ impl Shared {
             health_policies: settings.health_policies,
             context,
             metrics: Arc::default(),
-            upstreams: Upstreams::new(settings.upstream, unreachable),
+            upstreams: Upstreams::new(settings.upstream, settings.connectors, unreachable),
             max_request_body: settings.max_request_body,
             negotiates_errors: settings.negotiates_errors,
             error_pages: ArcSwapOption::new(some_pages(settings.error_pages)),

@@ -146,7 +146,7 @@ impl Generation {
         for (cluster, state) in clusters.filter(|(cluster, _)| cluster.affinity().is_some()) {
             let destinations = cluster.destinations().iter();
             for (destination, live) in destinations.zip(state.destinations()) {
-                live.drain(destination.weight() == 0);
+                live.drain(live.is_drained(cluster, destination));
             }
         }
     }

@@ -77,6 +77,8 @@ pub struct DestinationStatus {
     pub probes: u64,
     /// The result of the latest probe.
     pub last_probe: Option<String>,
+    /// The state by the agent of the destination; `None` while agents are not asked.
+    pub agent: Option<AgentStatus>,
     /// Requests in flight.
     pub in_flight: u32,
     /// Open connections, in use and idle.
@@ -103,6 +105,28 @@ pub struct DestinationStatus {
     pub bytes_sent: u64,
     /// Bytes of response bodies received from the destination.
     pub bytes_received: u64,
+}
+
+/// The state of a destination by its agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AgentStatus {
+    /// The word for its health: `up`, `down`, `fail` or `stopped`. `None` if the agent has said none.
+    pub health: Option<String>,
+    /// `ready`, `drain` or `maint`.
+    pub mode: String,
+    /// The weight: `75%` of the configured one, or `20` in its place. `None` if the agent has said none.
+    pub weight: Option<String>,
+    /// The most connections; 0 is no limit. `None` if the agent has said none.
+    pub max_connections: Option<u32>,
+    /// The time of the last change.
+    pub since: Option<Timestamp>,
+    /// The text that came with the last word for the health.
+    pub reason: Option<String>,
+    /// Number of checks that have ended.
+    pub checks: u64,
+    /// The line of the last check, or the reason why there was none.
+    pub last: Option<String>,
 }
 
 /// Responses by the first digit of their status.
@@ -174,6 +198,23 @@ fn probe_url(check: &ActiveCheck, destination: &Destination) -> String {
     format!("{}://{authority}{path}", address.scheme().as_str())
 }
 
+impl AgentStatus {
+    fn of(live: &DestinationState) -> Self {
+        let record = live.agent().record();
+        let words = record.words;
+        Self {
+            health: words.health.map(str::to_owned),
+            mode: words.mode.word().to_owned(),
+            weight: words.weight.map(|weight| weight.to_string()),
+            max_connections: words.max_connections,
+            since: record.since,
+            reason: record.reason.as_deref().map(str::to_owned),
+            checks: record.checks,
+            last: record.last.as_deref().map(str::to_owned),
+        }
+    }
+}
+
 impl DestinationStatus {
     fn of(
         cluster: &Cluster,
@@ -208,6 +249,7 @@ impl DestinationStatus {
             probe: check.map(|check| probe_url(check, destination)),
             probes: record.probes,
             last_probe: record.last_result.as_deref().map(str::to_owned),
+            agent: cluster.agent_check().map(|_| AgentStatus::of(live)),
             in_flight: live.in_flight(),
             connections: metrics.open_connections.get(),
             connects: metrics.connects.get(),

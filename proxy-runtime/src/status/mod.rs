@@ -18,7 +18,7 @@ pub(crate) mod shown_url;
 
 #[cfg(feature = "admin")]
 pub(crate) use self::charts::{ChartView, LastMinute, chart};
-pub use self::cluster::{ClusterStatus, DestinationStatus, ResponseCounts};
+pub use self::cluster::{AgentStatus, ClusterStatus, DestinationStatus, ResponseCounts};
 pub use self::failing::Failing;
 pub use self::latency::Latency;
 pub use self::overview::Overview;

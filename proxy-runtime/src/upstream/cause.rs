@@ -12,6 +12,10 @@ impl ConnectError {
         match self {
             Self::Resolve(_) => Cause::NameNotResolved,
             Self::Open(error) => Cause::of_connect(error),
+            Self::Connector(error) => match error.downcast_ref::<io::Error>() {
+                Some(error) => Cause::of_connect(error),
+                None => Cause::ConnectFailed,
+            },
             Self::WebProxy { error, .. } => match &**error {
                 // Its own lack of ports and descriptors says nothing about the proxy in between.
                 WebProxyError::Connect(error) if crate::error::is_of_machine(error) => {

@@ -8,10 +8,12 @@ use discovery_core::{Unreachable, UnreachableClusters};
 use proxy_model::ClusterId;
 use proxy_model::compiled::{DestinationAddress, Scheme, Upstream, WebProxy};
 use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::UpstreamOptions;
 use super::error::ConnectError;
+use super::own::Connectors;
 use super::protocol::Protocols;
 use super::proxy_header::{self, AnnouncedClient};
 use super::resolve::{Names, Resolver};
@@ -26,6 +28,8 @@ use super::web_proxy::{self, AbsoluteForm, WebProxyError};
 pub(super) struct Connector {
     resolver: Resolver,
     keep_alive: Option<Duration>,
+    /// The connectors of the program.
+    connectors: Connectors,
     #[cfg(feature = "tls")]
     tls: Option<TlsClient>,
     /// The receiver of reports about unreachable clusters.
@@ -35,11 +39,13 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(
         options: &UpstreamOptions,
+        connectors: Connectors,
         unreachable: Option<Arc<UnreachableClusters>>,
     ) -> Self {
         Self {
             resolver: Resolver::new(options),
             keep_alive: options.tcp_keep_alive,
+            connectors,
             #[cfg(feature = "tls")]
             tls: options.tls.clone(),
             unreachable,
@@ -70,6 +76,12 @@ impl Connector {
         protocols: Protocols,
         announced: Option<AnnouncedClient>,
     ) -> Result<Opened, ConnectError> {
+        if let Some(name) = upstream.connector() {
+            return self
+                .connectors
+                .open(name, cluster, address, protocols)
+                .await;
+        }
         match address.scheme() {
             Scheme::Http => {
                 self.open_plain(cluster, address, upstream, protocols, announced)
@@ -80,6 +92,19 @@ impl Connector {
                     .await
             }
         }
+    }
+
+    /// Opens a TCP connection to a port of a host, for the proxy's own use.
+    pub(super) async fn open_port(
+        &self,
+        cluster: &ClusterId,
+        host: &str,
+        port: u16,
+    ) -> Result<TcpStream, ConnectError> {
+        let addresses = self.resolver.resolve(cluster, host, port);
+        let addresses = addresses.await.map_err(ConnectError::Resolve)?;
+        let stream = tcp::connect(addresses, self.keep_alive).await;
+        stream.map_err(|error| ConnectError::Open(Arc::new(error)))
     }
 
     /// Opens a connection without TLS, through the cluster's forward proxy if it has one.

@@ -1,5 +1,7 @@
 //! The connections to one destination.
 
+mod room;
+
 #[cfg(feature = "http2")]
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -33,6 +35,8 @@ pub(super) struct DestinationPool {
     pub(super) client: ClientKey,
     destination: Arc<DestinationState>,
     max_connections: u32,
+    /// True if the destination's agent may set another limit.
+    obeys_agent: bool,
     /// True if several runtimes use the connections, which are then lent within their [group](RuntimeGroup) only.
     is_shared: bool,
     is_announced: bool,
@@ -56,7 +60,8 @@ impl DestinationPool {
             client,
             destination: Arc::clone(destination),
             max_connections: upstream.max_connections().unwrap_or(u32::MAX),
-            is_shared: upstream.max_connections().is_some(),
+            obeys_agent: upstream.is_limited_by_agents(),
+            is_shared: upstream.is_limited(),
             is_announced: upstream.sends_proxy_protocol(),
             multiple_http2: upstream.multiple_http2_connections(),
             connect_timeout: options.connect_timeout,
@@ -149,7 +154,7 @@ impl DestinationPool {
         (slot, is_queued): (Option<Slot>, &AtomicBool),
     ) -> Result<Lease, ConnectError> {
         // With a limit, the request keeps its slot: without it, it would queue again behind all others.
-        let is_limited = self.max_connections != u32::MAX;
+        let is_limited = self.limit() != u32::MAX;
         match slot.filter(|slot| is_limited && slot.is_of(&self.this)) {
             Some(slot) => self.opening(connector, wanted).run(slot).await,
             None => {
@@ -180,7 +185,8 @@ impl DestinationPool {
         state: &mut QueueState,
         mut connection: Box<Http1Connection>,
     ) -> Option<Box<Http1Connection>> {
-        if state.closed {
+        // Above a limit that the agent has lowered, the connection closes.
+        if state.closed || state.open > self.limit() {
             return Some(connection);
         }
         let first = state.waiting.front();
@@ -223,7 +229,10 @@ impl DestinationPool {
             now.duration_since(connection.idle_since) >= timeout
                 || !is_usable(connection, may_outlive)
         };
-        let closed: Vec<_> = state.idle.extract_if(.., is_over).collect();
+        let mut closed: Vec<_> = state.idle.extract_if(.., is_over).collect();
+        if self.obeys_agent {
+            self.follow_limit(&mut state, &mut closed);
+        }
         #[cfg(feature = "http2")]
         state.http2.retain(|connection| {
             connection.is_open()
@@ -364,7 +373,7 @@ impl DestinationPool {
                 return Ok(Admission::AwaitAttempt(attempt.result.clone(), overdue));
             }
         }
-        if state.open < self.max_connections {
+        if state.open < self.limit() {
             state.open += 1;
             let attempt = shares.then(|| {
                 let (result, waiting) = watch::channel(None);
@@ -466,46 +475,6 @@ impl DestinationPool {
         None
     }
 
-    /// Removes an idle connection that this thread cannot use for `protocols`, which frees its slot when dropped.
-    /// Returns true if there was one.
-    #[cfg(feature = "http2")]
-    fn make_room(
-        &self,
-        state: &mut QueueState,
-        protocols: Protocols,
-        closed: &mut IdleConnections,
-    ) -> bool {
-        if !state.idle.is_empty() {
-            closed.push(state.idle.remove(0));
-            return true;
-        }
-        let group = RuntimeGroup::current();
-        let is_useless = |connection: &Arc<Http2Connection>| {
-            connection.streams() == 0
-                && !(protocols.allows_http2() && self.is_lent(connection.group, group))
-        };
-        let position = state.http2.iter().position(is_useless);
-        position.is_some_and(|position| {
-            state.http2.swap_remove(position);
-            true
-        })
-    }
-
-    #[cfg(not(feature = "http2"))]
-    #[expect(clippy::unused_self, reason = "as with HTTP/2")]
-    fn make_room(
-        &self,
-        state: &mut QueueState,
-        _: Protocols,
-        closed: &mut IdleConnections,
-    ) -> bool {
-        let is_there = !state.idle.is_empty();
-        if is_there {
-            closed.push(state.idle.remove(0));
-        }
-        is_there
-    }
-
     /// Records a new connection, opened for a request that allows `protocols`.
     pub(super) fn opened(&self, lease: &Lease, protocols: Protocols) {
         let is_http2 = lease.is_http2();
@@ -555,7 +524,10 @@ impl DestinationPool {
 impl ConnectionOwner for DestinationPool {
     fn slot_freed(&self) {
         let mut state = self.lock();
-        while let Some(waiting) = state.waiting.pop_front() {
+        // Above a limit that the agent has lowered, no request gets the slot.
+        while state.open <= self.limit()
+            && let Some(waiting) = state.waiting.pop_front()
+        {
             match waiting
                 .granted
                 .send(Grant::Slot(Slot::new(self.this.clone())))
@@ -582,7 +554,7 @@ impl ConnectionOwner for DestinationPool {
 
     #[cfg(feature = "http2")]
     fn http2_idle(&self) {
-        if self.max_connections == u32::MAX {
+        if self.limit() == u32::MAX {
             return;
         }
         let mut state = self.lock();

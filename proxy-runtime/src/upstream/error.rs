@@ -14,6 +14,8 @@ pub(crate) enum ConnectError {
     Resolve(#[source] Arc<io::Error>),
     #[error("the connection cannot be opened")]
     Open(#[source] Arc<io::Error>),
+    #[error("the program's connector has opened no connection")]
+    Connector(#[source] Arc<dyn std::error::Error + Send + Sync>),
     #[error("the forward proxy {proxy} has opened no connection")]
     WebProxy {
         /// Host and port.
@@ -52,6 +54,10 @@ impl ConnectError {
         match self {
             // A lack of ports or descriptors is this machine's, and no reason to avoid the destination.
             Self::Open(error) => !is_of_machine(error),
+            Self::Connector(error) => {
+                let error = error.downcast_ref::<io::Error>();
+                !error.is_some_and(is_of_machine)
+            }
             Self::Resolve(_) | Self::TimedOut => true,
             Self::WebProxy { error, .. } => error.is_of_destination(),
             #[cfg(feature = "tls")]

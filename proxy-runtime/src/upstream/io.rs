@@ -62,6 +62,8 @@ impl UpstreamIo {
             UpstreamTransport::Tcp(_) => false,
             #[cfg(feature = "tls")]
             UpstreamTransport::Tls(_) => true,
+            // It may be TLS.
+            UpstreamTransport::Own(_) => true,
             #[cfg(feature = "http2")]
             UpstreamTransport::Http2(_) => false,
             #[cfg(test)]
@@ -90,7 +92,10 @@ impl UpstreamIo {
     }
 
     /// Returns true if the destination has closed the connection or sent unexpected bytes. Costs a system call.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(super) fn has_ended(&mut self) -> bool {
+        if let UpstreamTransport::Own(stream) = &mut self.transport {
+            return stream.has_ended();
+        }
         // A stream has none; its connection notices the end.
         let Some(stream) = self.transport.socket() else {
             return false;

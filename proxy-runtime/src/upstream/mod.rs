@@ -4,7 +4,7 @@
 //! service per core shares nothing between cores. The connection used last is used first, so that surplus ones time
 //! out.
 //!
-//! A cluster with `MaxConnectionsPerServer` is the exception: its connections are in one pool for the whole proxy,
+//! A cluster with `MaxConnectionsPerServer`, or with agents, which may limit connections, is the exception: its connections are in one pool for the whole proxy,
 //! because a limit per core would be no limit. When all are in use, requests wait in order of arrival, retries first,
 //! up to [`UpstreamOptions::connect_timeout`]. If [`UpstreamOptions::max_waiting_per_destination`] wait already, a
 //! request gets none. After a change of the cluster's settings, old connections may finish their requests beside new
@@ -38,6 +38,7 @@ mod lease;
 mod once;
 mod opening;
 mod options;
+mod own;
 mod pool;
 pub(crate) mod protocol;
 mod proxy_header;
@@ -78,6 +79,8 @@ pub(crate) use self::once::OwnRequest;
 #[cfg(feature = "http2")]
 pub(crate) use self::once::OwnResponse;
 pub use self::options::UpstreamOptions;
+pub(crate) use self::own::Connectors;
+pub use self::own::{ConnectTarget, Connected, DestinationConnector};
 use self::pool::Pool;
 pub(crate) use self::protocol::Protocols;
 pub(crate) use self::proxy_header::AnnouncedClient;
@@ -122,10 +125,11 @@ pub(crate) struct Upstreams {
 impl Upstreams {
     pub(crate) fn new(
         options: UpstreamOptions,
+        connectors: Connectors,
         unreachable: Option<Arc<UnreachableClusters>>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            connector: Arc::new(Connector::new(&options, unreachable)),
+            connector: Arc::new(Connector::new(&options, connectors, unreachable)),
             limited: Pool::shared(options.clone()),
             options,
         })
@@ -246,9 +250,9 @@ impl UpstreamPool {
 
     #[inline]
     fn pool_for(&self, wanted: &ConnectionRequest<'_>) -> &Pool {
-        match wanted.upstream.max_connections() {
-            None => &self.own,
-            Some(_) => &self.shared.limited,
+        match wanted.upstream.is_limited() {
+            false => &self.own,
+            true => &self.shared.limited,
         }
     }
 }

@@ -10,6 +10,7 @@ use http::uri::{InvalidUri, PathAndQuery};
 use http::{HeaderValue, StatusCode};
 use proxy_model::ClusterId;
 use proxy_model::compiled::{DestinationAddress, Upstream};
+use tokio::net::TcpStream;
 
 use super::Upstreams;
 use super::error::ConnectError;
@@ -95,6 +96,20 @@ impl Upstreams {
             .open(cluster, address, upstream, protocols, None);
         drop(opening.await?);
         Ok(())
+    }
+
+    /// Opens a TCP connection to a port at the host of an address of `cluster`, without TLS and directly. There is no
+    /// timeout.
+    ///
+    /// Cancel-safe.
+    pub(crate) async fn connect_port(
+        &self,
+        cluster: &ClusterId,
+        address: &DestinationAddress,
+        port: u16,
+    ) -> Result<TcpStream, BoxError> {
+        let stream = self.connector.open_port(cluster, address.host(), port);
+        Ok(stream.await?)
     }
 
     /// Makes one call of `cluster` over an HTTP/2 connection of its own, which no pool counts. Returns at most

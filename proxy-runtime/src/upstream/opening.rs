@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::Proxy;
     use crate::fixtures::snapshot;
-    use crate::upstream::UpstreamOptions;
+    use crate::upstream::{Connectors, UpstreamOptions};
 
     #[tokio::test(start_paused = true)]
     async fn what_is_given_up_has_failed_if_it_is_overdue() {
@@ -197,7 +197,11 @@ mod tests {
         let generation = proxy.service().shared().load_full();
         let destination = &generation.cluster(ClusterIndex(0)).destinations()[0];
         let reported = Arc::new(UnreachableClusters::new());
-        let connector = Connector::new(&UpstreamOptions::default(), Some(Arc::clone(&reported)));
+        let connector = Connector::new(
+            &UpstreamOptions::default(),
+            Connectors::default(),
+            Some(Arc::clone(&reported)),
+        );
         let nearly = OVERDUE - Duration::from_nanos(1);
         for (takes, is_answered, failures) in
             [(nearly, false, 0), (OVERDUE, true, 0), (OVERDUE, false, 1)]

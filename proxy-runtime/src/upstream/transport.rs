@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::own::OwnStream;
 use super::web_proxy::AbsoluteForm;
 use crate::observe::{ConnectPhase, ConnectTimes};
 
@@ -18,6 +19,8 @@ pub(super) enum UpstreamTransport {
     Tcp(TcpStream),
     #[cfg(feature = "tls")]
     Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+    /// A stream of a connector of the program.
+    Own(OwnStream),
     /// One stream of an HTTP/2 connection.
     #[cfg(feature = "http2")]
     Http2(Box<super::http2::Http2Io>),
@@ -69,6 +72,7 @@ macro_rules! delegate {
             UpstreamTransport::Tcp($stream) => $call,
             #[cfg(feature = "tls")]
             UpstreamTransport::Tls($stream) => $call,
+            UpstreamTransport::Own($stream) => $call,
             #[cfg(feature = "http2")]
             UpstreamTransport::Http2($stream) => $call,
             #[cfg(test)]
@@ -78,12 +82,13 @@ macro_rules! delegate {
 }
 
 impl UpstreamTransport {
-    /// The socket, unless a test has none.
+    /// The socket, unless it has none of its own.
     pub(super) fn socket(&self) -> Option<&TcpStream> {
         match self {
             Self::Tcp(stream) => Some(stream),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => Some(stream.get_ref().0),
+            Self::Own(_) => None,
             #[cfg(feature = "http2")]
             // A stream shares its socket with others.
             Self::Http2(_) => None,
@@ -125,6 +130,7 @@ impl AsyncWrite for UpstreamTransport {
             Self::Tcp(stream) => stream.is_write_vectored(),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.is_write_vectored(),
+            Self::Own(stream) => stream.is_write_vectored(),
             #[cfg(feature = "http2")]
             Self::Http2(stream) => stream.is_write_vectored(),
             #[cfg(test)]

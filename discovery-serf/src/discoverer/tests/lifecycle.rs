@@ -1,6 +1,9 @@
 //! Tests of the requests to an agent over its lifetime.
 
+use discovery_core::{LabelsParser, Parsed, ServiceContent};
+
 use super::*;
+use crate::generate::{CatalogService, ServiceTags};
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_agrees_to_send_events_before_it_is_asked_for_members() {
@@ -160,4 +163,40 @@ async fn agents_are_reached_over_tcp() {
     assert_eq!(discoverer.agent(), None);
     agent.start();
     assert_eq!(cycle(&discoverer).await.len(), 4);
+}
+
+/// Serves one service in the usual way, does not serve another one, and panics at the rest.
+struct Picky(ServiceTags);
+
+impl LabelsParser<CatalogService<'_>> for Picky {
+    fn parse(&self, name: &str, described: &CatalogService<'_>) -> Parsed {
+        match name {
+            "orders" => self.0.parse(name, described),
+            "payments" => Parsed::not_enabled(),
+            _ => panic!("as the test says"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_parser_decides_about_each_service_alone() {
+    let agent = agent();
+    agent.put(instance("broken", 4));
+    let discoverer = discoverer(&agent).with_parser(Picky(ServiceTags::default()));
+    let discovery = discoverer.discover().await.unwrap();
+    let told: Vec<_> = discovery
+        .services
+        .iter()
+        .map(|service| (&*service.name, &service.content))
+        .collect();
+    let [
+        ("broken", ServiceContent::Failed),
+        ("orders", ServiceContent::Config(orders)),
+        ("payments", ServiceContent::NotEnabled),
+    ] = told[..]
+    else {
+        panic!("{told:?}");
+    };
+    assert_eq!(orders.clusters[0].destinations.len(), 2);
+    assert_eq!(discovery.services[0].problems.errors().count(), 1);
 }

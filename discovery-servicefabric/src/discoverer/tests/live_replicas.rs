@@ -1,10 +1,10 @@
 //! Replicas are followed while the labels of their service are wrong.
 
-use discovery_core::{Runner, ServiceOutcome};
+use discovery_core::{LabelsParser, Runner, ServiceOutcome};
 use proxy_model::Problem;
 
 use super::*;
-use crate::labels::{ParsedService, ServiceParser, YarpLabels};
+use crate::labels::{ParsedService, YarpLabels};
 use crate::service::ServiceDescription;
 
 #[tokio::test(start_paused = true)]
@@ -68,9 +68,9 @@ async fn the_cluster_is_told_that_labels_are_old_and_replicas_are_not() {
 /// A parser that rejects everything while the flag is set.
 struct Refusing;
 
-impl ServiceParser for Refusing {
-    fn parse(&self, service: &ServiceDescription) -> ParsedService {
-        let mut parsed = YarpLabels::default().parse(service);
+impl LabelsParser<ServiceDescription, ParsedService> for Refusing {
+    fn parse(&self, _: &str, service: &ServiceDescription) -> ParsedService {
+        let mut parsed = YarpLabels::default().parse(&service.name, service);
         if service.labels.contains_key("YARP.Routes.r1.Order") {
             parsed.config = None;
             parsed.problems = Problem::error("", "unknown", "it is not understood").into();

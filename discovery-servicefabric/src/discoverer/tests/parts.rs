@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use discovery_core::ServiceOutcome;
+use discovery_core::{LabelsParser, ServiceOutcome};
 use parking_lot::{Condvar, Mutex};
 use proxy_model::{Problem, Problems, Severity};
 use testkit::time::eventually;
@@ -15,7 +15,7 @@ use crate::calls::{CallError, ClusterCalls};
 use crate::extension::{
     DeclaredTypes, ExtensionLabels, LabelledBy, LabelsProvider, OptIn, ServiceLabels,
 };
-use crate::labels::{ParsedService, ServiceParser, YarpLabels};
+use crate::labels::{ParsedService, YarpLabels};
 use crate::model::ServiceType;
 use crate::service::ServiceDescription;
 use crate::testing::labels_xml;
@@ -24,11 +24,11 @@ use crate::testing::labels_xml;
 #[derive(Clone, Default)]
 struct Counting(Arc<AtomicUsize>, Option<&'static str>);
 
-impl ServiceParser for Counting {
-    fn parse(&self, service: &ServiceDescription) -> ParsedService {
+impl LabelsParser<ServiceDescription, ParsedService> for Counting {
+    fn parse(&self, _: &str, service: &ServiceDescription) -> ParsedService {
         self.0.fetch_add(1, Ordering::Relaxed);
         assert_ne!(Some(&*service.name), self.1, "as the test says");
-        YarpLabels::default().parse(service)
+        YarpLabels::default().parse(&service.name, service)
     }
 }
 
@@ -88,14 +88,14 @@ struct Held {
     freed: Condvar,
 }
 
-impl ServiceParser for Held {
-    fn parse(&self, service: &ServiceDescription) -> ParsedService {
+impl LabelsParser<ServiceDescription, ParsedService> for Held {
+    fn parse(&self, _: &str, service: &ServiceDescription) -> ParsedService {
         self.has_begun.store(true, Ordering::Relaxed);
         let mut is_free = self.is_free.lock();
         while !*is_free {
             self.freed.wait(&mut is_free);
         }
-        YarpLabels::default().parse(service)
+        YarpLabels::default().parse(&service.name, service)
     }
 }
 

@@ -146,7 +146,7 @@ fn cases_6_7_9_11_13_and_20_endpoints() {
         let pairs = [("YARP.Enable", "true"), ROUTE].into_iter().chain(label);
         service.labels = labels(&pairs.collect::<Vec<_>>());
         service.partitions[0].replicas[0].address = listeners.to_owned();
-        let parsed = YarpLabels::new(options.clone()).parse(&service);
+        let parsed = YarpLabels::new(options.clone()).parse(&service.name, &service);
         let config = parsed.config.as_ref().expect("it is enabled");
         assert_compiles(config);
         // The cluster and its routes stay, independent of the replicas.
@@ -272,7 +272,10 @@ fn case_21_and_the_selection_of_roles() {
             .map(|id| id.as_str())
             .collect();
         assert_eq!(ids, expected, "{mode:?}");
-        assert_eq!(parser.parse(&stateful).replicas.len(), expected.len());
+        assert_eq!(
+            parser.parse(&stateful.name, &stateful).replicas.len(),
+            expected.len()
+        );
 
         // Instances have no roles, so they are always wanted.
         let stateless = service(ServiceKind::Stateless, &pairs, vec![singleton(replicas())]);
@@ -388,7 +391,7 @@ fn what_the_proxy_does_not_honour_is_told_with_its_label() {
         vec![singleton(vec![replica(101, ADDRESS)])],
     );
     let parser = YarpLabels::default().with_unsupported(unsupported);
-    let parsed = parser.parse(&web);
+    let parsed = parser.parse(&web.name, &web);
     assert_eq!(
         problems(&parsed),
         [
@@ -410,7 +413,7 @@ fn what_the_proxy_does_not_honour_is_told_with_its_label() {
         vec![singleton(vec![replica(101, ADDRESS)])],
     );
     assert_eq!(
-        problems(&parser.parse(&unknown)),
+        problems(&parser.parse(&unknown.name, &unknown)),
         ["warning at /YARP.Backend.SessionAffinity.Enabled: nothing is done"]
     );
     // A proxy that honours everything warns of nothing.

@@ -229,7 +229,10 @@ fn what_means_nothing_is_a_warning() {
     let strict = LabelOptions::default().with_unknown_labels(proxy_model::Severity::Error);
     let strict = YarpLabels::new(strict);
     for key in ["YARP.Routes.r.PathFoo", "YARP.Routes.r."] {
-        let parsed = strict.parse(&web(&[("YARP.Routes.r.Path", "/"), (key, "x")]));
+        let parsed = strict.parse(
+            "fabric:/Shop/Web",
+            &web(&[("YARP.Routes.r.Path", "/"), (key, "x")]),
+        );
         assert!(parsed.problems.has_errors(), "{key}");
     }
     let parsed = parse(&web(&[
@@ -304,7 +307,7 @@ fn what_a_service_becomes_is_bounded() {
     let more = LabelOptions::default().with_max_generated(100_000);
     assert_eq!(
         YarpLabels::new(more)
-            .parse(&large)
+            .parse(&large.name, &large)
             .config
             .unwrap()
             .routes

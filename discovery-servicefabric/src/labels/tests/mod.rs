@@ -13,7 +13,7 @@ mod traffic;
 
 use std::sync::Arc;
 
-use discovery_core::Labels;
+use discovery_core::{Labels, LabelsParser};
 use proxy_model::config::{ClusterConfig, ProxyConfig, RouteConfig};
 use proxy_model::{ClusterId, CompileOptions, DestinationId, RouteId, Snapshot};
 
@@ -106,7 +106,7 @@ fn web(pairs: &[(&str, &str)]) -> ServiceDescription {
 }
 
 fn parse(service: &ServiceDescription) -> ParsedService {
-    YarpLabels::default().parse(service)
+    YarpLabels::default().parse(&service.name, service)
 }
 
 fn problems(parsed: &ParsedService) -> Vec<String> {
@@ -116,7 +116,7 @@ fn problems(parsed: &ParsedService) -> Vec<String> {
 /// The configuration of a service with which nothing is wrong, and which compiles.
 #[track_caller]
 fn good(parser: &YarpLabels, service: &ServiceDescription) -> ProxyConfig {
-    let parsed = parser.parse(service);
+    let parsed = parser.parse(&service.name, service);
     assert_eq!(problems(&parsed), Vec::<String>::new());
     let config = parsed.config.expect("it is enabled");
     assert_compiles(&config);

@@ -205,8 +205,12 @@ fn check(
     service: &ServiceDescription,
     schemes: &[&str],
 ) -> Result<(), TestCaseError> {
-    let parsed = parser.parse(service);
-    prop_assert_eq!(&parser.parse(service), &parsed, "it is not deterministic");
+    let parsed = parser.parse(&service.name, service);
+    prop_assert_eq!(
+        &parser.parse(&service.name, service),
+        &parsed,
+        "it is not deterministic"
+    );
     let mut turned = service.clone();
     turned.partitions.reverse();
     for partition in &mut turned.partitions {
@@ -219,7 +223,7 @@ fn check(
         .collect();
     if ids.len() == service.partitions.len() {
         prop_assert_eq!(
-            &parser.parse(&turned),
+            &parser.parse(&turned.name, &turned),
             &parsed,
             "the order of replicas matters"
         );
@@ -285,7 +289,7 @@ proptest! {
         let parser = YarpLabels::default();
         let service = described(kind, &pairs, partitions);
         check(&parser, &service, &["https"])?;
-        let parsed = parser.parse(&service);
+        let parsed = parser.parse(&service.name, &service);
         prop_assert!(!parsed.problems.has_errors(), "{}", parsed.problems);
         let config = parsed.config.unwrap();
         // Each cluster that a route names exists, except other services' clusters.

@@ -91,9 +91,11 @@ fn warned(value: Value, code: &str, pointer: &str) -> Snapshot {
 }
 
 mod affinity;
+mod agents;
 mod chosen;
 mod clusters;
 mod conflicts;
+mod connectors;
 mod destinations;
 mod expressions;
 mod extensions;

@@ -311,13 +311,37 @@ fn health() -> impl Strategy<Value = HealthCheckConfig> {
                 reactivation_period,
             },
         );
-    (option::of(text()), option::of(active), option::of(passive)).prop_map(
-        |(available_destinations_policy, active, passive)| HealthCheckConfig {
-            available_destinations_policy,
-            active,
-            passive,
+    let agent = (
+        any::<Option<bool>>(),
+        option::of(1..u16::MAX),
+        option::of(text()),
+        span(),
+        span(),
+    );
+    let agent = agent.prop_map(
+        |(enabled, port, send, interval, timeout)| AgentCheckConfig {
+            enabled,
+            port,
+            send,
+            interval,
+            timeout,
         },
+    );
+    // On the heap, since the strategy for a whole configuration would fill the stack of a test.
+    (
+        option::of(text()),
+        option::of(active.boxed()),
+        option::of(passive.boxed()),
+        option::of(agent.boxed()),
     )
+        .prop_map(|(available_destinations_policy, active, passive, agent)| {
+            HealthCheckConfig {
+                available_destinations_policy,
+                active,
+                passive,
+                agent,
+            }
+        })
 }
 
 type OwnTls = (
@@ -376,6 +400,7 @@ fn client() -> impl Strategy<Value = HttpClientConfig> {
                 response_header_encoding: response,
                 web_proxy,
                 send_proxy_protocol: switches.3,
+                connector: None,
             },
         )
 }

@@ -169,7 +169,7 @@ impl Http1Connection {
 
     /// Returns true if the destination has closed the connection by `now`. For requests that cannot be retried. Unlike
     /// [`is_open`](Self::is_open) it costs a system call, unless the last request ended less than a millisecond ago.
-    pub(super) fn has_ended(&self, now: Instant) -> bool {
+    pub(super) fn has_ended(&mut self, now: Instant) -> bool {
         now.saturating_duration_since(self.idle_since) >= NOT_IDLE && self.io.has_ended()
     }
 

@@ -20,12 +20,12 @@ use tower_layer::layer_fn;
 use crate::server::support::connections;
 use crate::server::ways::{as_bytes, over_types};
 
-const NAME: &str = "Aff";
+pub(crate) const NAME: &str = "Aff";
 
 /// A way through the proxy.
-struct Way {
-    name: String,
-    proxy: Proxy,
+pub(crate) struct Way {
+    pub(crate) name: String,
+    pub(crate) proxy: Proxy,
     client: Connection,
     is_layered: bool,
     _server: ServerHandle,
@@ -48,7 +48,7 @@ fn compiled(config: &Value, is_layered: bool) -> Arc<Snapshot> {
     Arc::new(compiled.unwrap().0)
 }
 
-async fn ways(config: &Value) -> Vec<Way> {
+pub(crate) async fn ways(config: &Value) -> Vec<Way> {
     let mut ways = Vec::new();
     for is_layered in [false, true] {
         for (lane, serve) in [
@@ -79,7 +79,7 @@ const fn connections_of_this_build() -> usize {
 }
 
 impl Way {
-    fn publish(&self, config: &Value) {
+    pub(crate) fn publish(&self, config: &Value) {
         self.proxy
             .publish(compiled(config, self.is_layered))
             .unwrap();
@@ -90,7 +90,7 @@ impl Way {
         assert!(self.proxy.set_health(&cluster, &destination, health));
     }
 
-    async fn ask(&mut self, key: Option<&Key>) -> Answer {
+    pub(crate) async fn ask(&mut self, key: Option<&Key>) -> Answer {
         let mut request = self.client.request("GET", "/");
         if let Some(key) = key {
             request = match key {
@@ -103,7 +103,7 @@ impl Way {
     }
 
     /// Asks without a key until this destination answers. Returns the key that it gives.
-    async fn settle(&mut self, destination: &str) -> Key {
+    pub(crate) async fn settle(&mut self, destination: &str) -> Key {
         for _ in 0..200 {
             let answer = self.ask(None).await;
             let key = Key::of(&answer).unwrap_or_else(|| panic!("{}: no key", self.name));
@@ -115,7 +115,7 @@ impl Way {
     }
 
     /// Asks with a key, and asserts which destination answers, and whether the client gets another key.
-    async fn expect(
+    pub(crate) async fn expect(
         &mut self,
         key: &Key,
         destination: &str,
@@ -132,7 +132,7 @@ impl Way {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Key {
+pub(crate) enum Key {
     Cookie(String),
     Header(String),
 }

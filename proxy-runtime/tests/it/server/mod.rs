@@ -5,6 +5,7 @@
 
 mod affinity;
 mod again;
+mod agents;
 mod announced;
 #[cfg(all(feature = "admin", feature = "http2"))]
 mod both_versions;
@@ -15,6 +16,7 @@ mod causes;
 #[cfg(all(feature = "http2", feature = "tls"))]
 mod client_certificates;
 mod clients;
+mod connectors;
 mod crowds;
 mod destinations;
 mod drain;
@@ -27,6 +29,7 @@ mod grpc;
 mod h2spec;
 #[cfg(all(feature = "http2", feature = "tls"))]
 mod halves;
+mod haproxy;
 mod held_tunnels;
 mod hostile_bytes;
 #[cfg(feature = "http2")]
