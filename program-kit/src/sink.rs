@@ -158,6 +158,10 @@ fn colour(text: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+
     use super::*;
 
     #[test]
@@ -167,6 +171,41 @@ mod tests {
             one_line(event, false),
             "INFO health id=a\\u000aINFO forged \\u001b]0;title\\u0007\n"
         );
+    }
+
+    /// Text that a subscriber writes.
+    #[derive(Clone, Default)]
+    struct Text(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Text {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn dropped_lines_are_reported_with_their_number() {
+        let text = Text::default();
+        let writer = text.clone();
+        let log = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        with_default(log, || {
+            report(&Event::Recovered);
+            report(&Event::Dropped(17));
+        });
+        let text = String::from_utf8(text.0.lock().clone()).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(
+            text.contains("WARN program::log: lines of this log are missing"),
+            "{text}"
+        );
+        assert!(text.contains("lines=17"), "{text}");
     }
 
     #[test]

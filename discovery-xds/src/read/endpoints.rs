@@ -1,5 +1,7 @@
 //! Endpoints.
 
+use std::collections::BTreeMap;
+
 use indexmap::IndexMap;
 use proxy_model::config::{ClusterConfig, DestinationConfig};
 use proxy_model::json::{parse_document, read_cluster as read_model};
@@ -70,7 +72,7 @@ pub(super) fn endpoints(
     for place in &assignment.endpoints {
         for endpoint in &place.lb_endpoints {
             let status = HealthStatus::try_from(endpoint.health_status).unwrap_or_default();
-            statuses.add(status);
+            statuses.add(place.priority, status);
             // Envoy sends nothing to these either.
             if matches!(
                 status,
@@ -97,22 +99,53 @@ pub(super) fn endpoints(
     found
 }
 
+/// Envoy's default of `healthy_panic_threshold`, in percent. A cluster's own is not known here.
+const PANIC_THRESHOLD: usize = 50;
+
+/// Envoy's default of `overprovisioning_factor`, in percent: a priority with fewer available endpoints than
+/// 100 of 140 passes requests on to the next one.
+const OVERPROVISIONING: usize = 140;
+
 /// Counts of the endpoints' health states.
 #[derive(Debug, Default)]
 struct Statuses {
-    all: usize,
-    unhealthy: usize,
+    priorities: BTreeMap<u32, Availability>,
     degraded: usize,
 }
 
+/// Counts of the endpoints of one priority.
+#[derive(Debug, Default)]
+struct Availability {
+    all: usize,
+    unhealthy: usize,
+}
+
+impl Availability {
+    /// Returns the part of endpoints that are not unhealthy, in percent of `whole`.
+    fn part_of(&self, whole: usize) -> usize {
+        (self.all - self.unhealthy) * whole / self.all.max(1)
+    }
+}
+
 impl Statuses {
-    fn add(&mut self, status: HealthStatus) {
-        self.all += 1;
+    fn add(&mut self, priority: u32, status: HealthStatus) {
+        let counts = self.priorities.entry(priority).or_default();
+        counts.all += 1;
         match status {
-            HealthStatus::Unhealthy | HealthStatus::Timeout => self.unhealthy += 1,
+            HealthStatus::Unhealthy | HealthStatus::Timeout => counts.unhealthy += 1,
             HealthStatus::Degraded => self.degraded += 1,
             _ => {}
         }
+    }
+
+    /// Returns true if Envoy would send requests to all endpoints of a priority, healthy or not. It does not
+    /// as long as the priorities have enough available endpoints together.
+    fn panics(&self) -> bool {
+        let priorities = || self.priorities.values();
+        let total: usize = priorities()
+            .map(|counts| counts.part_of(OVERPROVISIONING).min(100))
+            .sum();
+        total < 100 && priorities().any(|counts| counts.part_of(100) < PANIC_THRESHOLD)
     }
 
     fn report(&self, reading: &mut Reading) {
@@ -122,10 +155,17 @@ impl Statuses {
                 "degraded endpoints get requests as healthy ones do",
             );
         }
-        if self.all > 0 && self.unhealthy == self.all {
+        let has_none = |counts: &Availability| counts.unhealthy == counts.all;
+        if !self.priorities.is_empty() && self.priorities.values().all(has_none) {
             reading.differs(
                 "health_status",
                 "no endpoint is healthy: requests get 503, where Envoy panics and sends them to all",
+            );
+        } else if self.panics() {
+            reading.differs(
+                "health_status",
+                "less than half of the endpoints are healthy: they alone get requests, where Envoy panics at its \
+                 default threshold and sends them to all",
             );
         }
     }

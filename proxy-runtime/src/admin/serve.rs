@@ -9,7 +9,8 @@ use http_body_util::Full;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use log_sink::Seldom;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -59,7 +60,11 @@ impl Admin {
         }
     }
 
-    async fn serve_connection(self, stream: TcpStream, place: ConnectionSlot) {
+    async fn serve_connection(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        place: ConnectionSlot,
+    ) {
         let answer = service_fn(|request| {
             place.asked(request.uri().path());
             let response = self.respond(&request).map(Full::new);
@@ -83,7 +88,9 @@ impl Admin {
 mod tests {
     use std::net::SocketAddr;
 
-    use tokio::io::AsyncWriteExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::net::TcpStream;
+    use tokio::time::{Instant, sleep};
 
     use testkit::client::Connection;
     use testkit::time::eventually;
@@ -102,6 +109,59 @@ mod tests {
         let mut tasks = JoinSet::new();
         tasks.spawn(admin.clone().serve(listener));
         (address, admin, tasks)
+    }
+
+    /// Serves a connection in memory, with `buffer` bytes in each direction. The task returns its age.
+    fn connection(buffer: usize) -> (DuplexStream, tokio::task::JoinHandle<Duration>) {
+        let (proxy, _driver) = Proxy::builder().build().unwrap();
+        let admin = Admin::builder(proxy).build();
+        let (client, server) = duplex(buffer);
+        let place = Arc::new(ConnectionSlots::new(Arc::default())).enter();
+        let begin = Instant::now();
+        let task = tokio::spawn(async move {
+            admin.serve_connection(server, place).await;
+            begin.elapsed()
+        });
+        (client, task)
+    }
+
+    const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+    /// Asserts that a connection ended after `limit`, and a second at most.
+    #[track_caller]
+    fn assert_ended_after(limit: Duration, age: Duration) {
+        let late = limit + Duration::from_secs(1);
+        assert!(limit <= age && age < late, "{age:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_incomplete_head_is_closed_after_its_time() {
+        let (mut client, task) = connection(1024);
+        client.write_all(b"GET /metrics HT").await.unwrap();
+        assert_ended_after(HEADER_TIMEOUT, task.await.unwrap());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_in_use_is_closed_at_its_maximum_age() {
+        let (client, task) = connection(1024);
+        let (mut answers, mut requests) = tokio::io::split(client);
+        let asking = tokio::spawn(async move {
+            while requests.write_all(REQUEST).await.is_ok() {
+                sleep(HEADER_TIMEOUT / 2).await;
+            }
+        });
+        let mut text = Vec::new();
+        answers.read_to_end(&mut text).await.unwrap();
+        assert!(text.starts_with(b"HTTP/1.1 200"));
+        assert_ended_after(CONNECTION_AGE, task.await.unwrap());
+        asking.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_response_that_is_not_read_ends_with_the_connection() {
+        let (mut client, task) = connection(REQUEST.len());
+        client.write_all(REQUEST).await.unwrap();
+        assert_ended_after(CONNECTION_AGE + LAST_ANSWER, task.await.unwrap());
     }
 
     async fn half_heads(address: SocketAddr) -> Vec<TcpStream> {

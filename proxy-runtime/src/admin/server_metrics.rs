@@ -150,3 +150,23 @@ pub(super) fn write_dropped_spans(spans: u64, text: &mut String) {
          # TYPE proxy_trace_dropped_spans counter\nproxy_trace_dropped_spans_total {spans}"
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropped_lines_are_counted_for_each_log() {
+        let mut text = String::new();
+        write_dropped_lines([("program", 3), ("access", 0)].into_iter(), &mut text);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(
+            lines[1..],
+            [
+                "# TYPE proxy_log_dropped_lines counter",
+                "proxy_log_dropped_lines_total{log=\"program\"} 3",
+                "proxy_log_dropped_lines_total{log=\"access\"} 0",
+            ]
+        );
+    }
+}

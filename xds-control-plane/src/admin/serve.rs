@@ -7,11 +7,13 @@ use std::time::Duration;
 use http_body_util::Full;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use log_sink::Seldom;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::Admin;
+use crate::server::LOG_PAUSE;
 
 /// Connections at a time. Others wait in the backlog.
 const CONNECTIONS: usize = 128;
@@ -28,13 +30,16 @@ impl Admin {
     pub async fn serve(self, listener: TcpListener) -> Infallible {
         let places = Arc::new(Semaphore::new(CONNECTIONS));
         let mut connections = JoinSet::new();
+        let not_accepted = Seldom::new(LOG_PAUSE);
         loop {
             while connections.try_join_next().is_some() {}
             let place = Arc::clone(&places).acquire_owned().await;
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    tracing::warn!(target: "xds::server", %error, "the admin API cannot accept a connection");
+                    if let Some(left_out) = not_accepted.pass() {
+                        tracing::warn!(target: "xds::server", %error, left_out, "the admin API cannot accept a connection");
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }

@@ -2,6 +2,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
 
+use super::client_lines::ClientLines;
 use super::metrics::Metrics;
 use super::node_view::NodeView;
 use super::nodes::Nodes;
@@ -22,6 +23,7 @@ pub(crate) struct Context {
     pub(crate) nodes: Nodes,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) blocks: Blocks,
+    pub(crate) lines: Arc<ClientLines>,
 }
 
 impl Context {

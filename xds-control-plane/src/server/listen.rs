@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::client_lines::ClientLines;
 use super::connection::{AcceptedConnection, Transport};
 use super::metrics::Metrics;
 
@@ -106,6 +107,7 @@ struct Acceptor<U> {
     limits: ConnectionLimits,
     upgrade: U,
     metrics: Arc<Metrics>,
+    lines: Arc<ClientLines>,
     places: Arc<Semaphore>,
     peers: Peers,
     /// Connections that have yet to agree on TLS.
@@ -118,12 +120,14 @@ pub(crate) fn accept(
     limits: ConnectionLimits,
     upgrade: impl Upgrade,
     metrics: Arc<Metrics>,
+    lines: Arc<ClientLines>,
 ) -> impl Stream<Item = io::Result<AcceptedConnection>> {
     let acceptor = Acceptor {
         listener,
         limits,
         upgrade,
         metrics,
+        lines,
         places: Arc::new(Semaphore::new(limits.all.min(Semaphore::MAX_PERMITS))),
         peers: Peers::default(),
         opening: JoinSet::new(),
@@ -144,7 +148,7 @@ impl<U: Upgrade> Acceptor<U> {
                         return Some(accepted);
                     }
                 }
-                arrived = arrive(&self.listener, &self.places) => {
+                arrived = arrive(&self.listener, &self.places, &self.lines) => {
                     let (stream, peer, place) = arrived?;
                     self.open(stream, peer, place);
                 }
@@ -170,16 +174,21 @@ impl<U: Upgrade> Acceptor<U> {
         let _ = SockRef::from(&stream).set_tcp_keepalive(&keep_alive);
         let until = Instant::now() + self.limits.opening;
         let upgrade = self.upgrade.clone();
+        let lines = Arc::clone(&self.lines);
         self.opening.spawn(async move {
             let upgraded = tokio::time::timeout_at(until, upgrade.upgrade(stream)).await;
             match upgraded {
                 Ok(Ok(transport)) => Some(AcceptedConnection::new(transport, peer, until, place)),
                 Ok(Err(error)) => {
-                    tracing::info!(target: "xds::server", %peer, %error, "a client does not agree on TLS");
+                    if let Some(left_out) = lines.handshake_failed.pass() {
+                        tracing::info!(target: "xds::server", %peer, %error, left_out, "a client does not agree on TLS");
+                    }
                     None
                 }
                 Err(_) => {
-                    tracing::info!(target: "xds::server", %peer, "a client takes too long to agree on TLS");
+                    if let Some(left_out) = lines.handshake_slow.pass() {
+                        tracing::info!(target: "xds::server", %peer, left_out, "a client takes too long to agree on TLS");
+                    }
                     None
                 }
             }
@@ -191,6 +200,7 @@ impl<U: Upgrade> Acceptor<U> {
 async fn arrive(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
+    lines: &ClientLines,
 ) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
     loop {
         // The semaphore is never closed.
@@ -198,7 +208,9 @@ async fn arrive(
         match listener.accept().await {
             Ok((stream, peer)) => return Some((stream, peer, place)),
             Err(error) => {
-                tracing::warn!(target: "xds::server", %error, "the xDS server cannot accept a connection");
+                if let Some(left_out) = lines.not_accepted.pass() {
+                    tracing::warn!(target: "xds::server", %error, left_out, "the xDS server cannot accept a connection");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

@@ -15,6 +15,7 @@
 //! not sent again until it has changed. [`ServerHandle::nodes`] shows the resources of each client, and its
 //! rejections.
 
+mod client_lines;
 mod connection;
 mod context;
 mod descriptors;
@@ -49,6 +50,8 @@ use tonic::transport::Server;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::server::{HealthReporter, health_reporter};
 
+use self::client_lines::ClientLines;
+pub(crate) use self::client_lines::LOG_PAUSE;
 use self::context::Context;
 pub use self::descriptors::ENVOY_DESCRIPTORS;
 pub(crate) use self::descriptors::resource_json;
@@ -103,6 +106,7 @@ impl XdsServer {
             nodes: Nodes::default(),
             metrics,
             blocks: Blocks::default(),
+            lines: Arc::new(ClientLines::default()),
         });
         Self {
             context,
@@ -187,7 +191,13 @@ impl XdsServer {
             .max_concurrent_streams(options.streams_per_connection)
             .serve_with_incoming_shutdown(
                 routes.prepare(),
-                accept(listener, limits, upgrade, Arc::clone(&context.metrics)),
+                accept(
+                    listener,
+                    limits,
+                    upgrade,
+                    Arc::clone(&context.metrics),
+                    Arc::clone(&context.lines),
+                ),
                 signal,
             );
         let drained = async {

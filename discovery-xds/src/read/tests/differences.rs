@@ -146,6 +146,9 @@ fn health_that_counts_otherwise_is_reported() {
         (&[Healthy, Unknown, Unhealthy][..], 2, 0),
         (&[Healthy, Degraded], 2, 1),
         (&[Unhealthy, Timeout], 0, 1),
+        // Envoy's default threshold of panic.
+        (&[Healthy, Unhealthy], 1, 0),
+        (&[Healthy, Unhealthy, Timeout], 1, 1),
         (&[], 0, 0),
     ] {
         let assignment = ClusterLoadAssignment {
@@ -159,6 +162,32 @@ fn health_that_counts_otherwise_is_reported() {
         let (read, problems) = read_endpoints(&assignment).unwrap();
         assert_eq!(read.len(), endpoints, "{statuses:?}");
         assert_eq!(differences(&problems).len(), reported, "{statuses:?}");
+    }
+}
+
+#[test]
+fn panic_is_reported_unless_the_priorities_suffice_together() {
+    use HealthStatus::{Healthy, Unhealthy};
+    for (other, reported) in [
+        (&[Healthy][..], 0),
+        (&[Healthy, Unhealthy], 1),
+        (&[Unhealthy], 1),
+    ] {
+        let place = |priority, statuses: &[HealthStatus]| LocalityLbEndpoints {
+            priority,
+            lb_endpoints: statuses.iter().copied().map(endpoint).collect(),
+            ..LocalityLbEndpoints::default()
+        };
+        let assignment = ClusterLoadAssignment {
+            cluster_name: "c".to_owned(),
+            endpoints: vec![
+                place(0, &[Healthy, Unhealthy, Unhealthy, Unhealthy, Unhealthy]),
+                place(1, other),
+            ],
+            ..ClusterLoadAssignment::default()
+        };
+        let (_, problems) = read_endpoints(&assignment).unwrap();
+        assert_eq!(differences(&problems).len(), reported, "{other:?}");
     }
 }
 

@@ -188,7 +188,9 @@ impl<R: Inbound> Conversation<R> {
         if heard != Heard::Stale {
             self.named[resource_type as usize] = named;
         }
-        if let Heard::Rejected(version, message) = &heard {
+        if let Heard::Rejected(version, message) = &heard
+            && let Some(left_out) = self.context.lines.rejected.pass()
+        {
             let message = crate::server::nodes::clean(message, 512);
             tracing::warn!(
                 target: "xds::server",
@@ -196,6 +198,7 @@ impl<R: Inbound> Conversation<R> {
                 r#type = %resource_type,
                 %version,
                 message,
+                left_out,
                 "a client has rejected a response"
             );
         }
@@ -228,12 +231,16 @@ impl<R: Inbound> Conversation<R> {
             None => {
                 // A client may have other types, such as secrets, from us in its configuration. It gets the
                 // rest nevertheless.
-                if known.is_none() && !std::mem::replace(&mut self.has_warned, true) {
+                if known.is_none()
+                    && !std::mem::replace(&mut self.has_warned, true)
+                    && let Some(left_out) = self.context.lines.unknown_type.pass()
+                {
                     let type_url = crate::server::nodes::clean(type_url, 256);
                     tracing::info!(
                         target: "xds::server",
                         node = self.record.node_id(),
                         type_url,
+                        left_out,
                         "a client requests a type that is not served"
                     );
                 }

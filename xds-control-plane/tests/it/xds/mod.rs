@@ -5,6 +5,7 @@ mod admin;
 mod calls;
 mod connections;
 mod envoy;
+mod floods;
 mod large;
 mod reflection;
 mod registry;

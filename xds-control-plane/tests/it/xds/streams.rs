@@ -28,13 +28,13 @@ fn plan(names: &[&str]) -> Plan {
 }
 
 /// An aggregated stream of state of the world.
-struct Stream {
+pub(crate) struct Stream {
     requests: mpsc::UnboundedSender<DiscoveryRequest>,
     responses: Streaming<DiscoveryResponse>,
 }
 
 impl Stream {
-    async fn open(server: &Running) -> Self {
+    pub(crate) async fn open(server: &Running) -> Self {
         let (requests, outbound) = mpsc::unbounded_channel();
         let outbound = stream::unfold(outbound, |mut outbound| async move {
             outbound.recv().await.map(|request| (request, outbound))
@@ -52,7 +52,7 @@ impl Stream {
         self.say(request(resource_type, names));
     }
 
-    fn say(&self, request: DiscoveryRequest) {
+    pub(crate) fn say(&self, request: DiscoveryRequest) {
         self.requests.send(request).unwrap();
     }
 
@@ -60,12 +60,12 @@ impl Stream {
         guarded("the next response", self.responses.message()).await
     }
 
-    async fn response(&mut self) -> DiscoveryResponse {
+    pub(crate) async fn response(&mut self) -> DiscoveryResponse {
         self.next().await.unwrap().expect("the stream goes on")
     }
 }
 
-fn request(resource_type: ResourceType, names: &[&str]) -> DiscoveryRequest {
+pub(crate) fn request(resource_type: ResourceType, names: &[&str]) -> DiscoveryRequest {
     DiscoveryRequest {
         node: Some(Node {
             id: "node-1".to_owned(),
@@ -75,6 +75,19 @@ fn request(resource_type: ResourceType, names: &[&str]) -> DiscoveryRequest {
         type_url: resource_type.type_url().to_owned(),
         resource_names: names.iter().map(|&name| name.to_owned()).collect(),
         ..DiscoveryRequest::default()
+    }
+}
+
+/// The rejection of a response with clusters.
+pub(crate) fn rejecting(response: &DiscoveryResponse, message: &str) -> DiscoveryRequest {
+    DiscoveryRequest {
+        response_nonce: response.nonce.clone(),
+        error_detail: Some(Rejection {
+            code: 3,
+            message: message.to_owned(),
+            ..Rejection::default()
+        }),
+        ..request(Cluster, &[])
     }
 }
 
@@ -143,15 +156,7 @@ async fn what_a_client_has_and_rejects_can_be_seen() {
     let mut stream = Stream::open(&server).await;
     stream.ask(Cluster, &[]);
     let response = stream.response().await;
-    stream.say(DiscoveryRequest {
-        response_nonce: response.nonce,
-        error_detail: Some(Rejection {
-            code: 3,
-            message: "no\u{1b}[1m good".to_owned(),
-            ..Rejection::default()
-        }),
-        ..request(Cluster, &[])
-    });
+    stream.say(rejecting(&response, "no\u{1b}[1m good"));
     let rejected = || {
         let nodes = server.handle.nodes();
         let stream = nodes.first()?.streams.first()?;

@@ -1,6 +1,7 @@
 //! Shared parts of the tests.
 
 pub(crate) mod envoy;
+pub(crate) mod log;
 pub(crate) mod resources;
 
 use std::net::SocketAddr;
