@@ -215,7 +215,7 @@ impl DestinationState {
         let weight = words
             .weight
             .map(|weight| weight.hundredths(destination.weight()));
-        words.drains() || weight.unwrap_or(destination.weight()) == 0
+        words.drains() || weight.unwrap_or_else(|| destination.weight()) == 0
     }
 
     /// The time since when the destination keeps its clients only.
