@@ -96,10 +96,6 @@ pub(crate) enum Taking {
     )]
     Little,
     /// Its connection holds enough for a full socket, so that little more than heads should be read.
-    #[cfg_attr(
-        not(all(feature = "http2", feature = "server")),
-        expect(dead_code, reason = "for connections that several responses share")
-    )]
     Nothing,
 }
 

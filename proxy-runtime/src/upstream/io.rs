@@ -3,14 +3,12 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-#[cfg(any(feature = "tls", feature = "http2", test))]
 use std::pin::pin;
 use std::sync::Weak;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 use socket2::SockRef;
-#[cfg(any(feature = "tls", feature = "http2", test))]
 use tokio::io::AsyncReadExt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -162,8 +160,7 @@ impl ByteStream for UpstreamIo {
     fn may_be_readable(&self) -> bool {
         match &self.transport {
             UpstreamTransport::Tcp(stream) => stream.may_be_readable(),
-            // TLS and HTTP/2 may hold bytes that the socket does not show.
-            #[cfg(any(feature = "tls", feature = "http2", test))]
+            // Others may hold bytes that the socket does not show.
             _ => true,
         }
     }
@@ -172,7 +169,6 @@ impl ByteStream for UpstreamIo {
     fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.transport {
             UpstreamTransport::Tcp(stream) => stream.poll_readable(cx),
-            #[cfg(any(feature = "tls", feature = "http2", test))]
             _ => Poll::Ready(Ok(())),
         }
     }
@@ -181,7 +177,6 @@ impl ByteStream for UpstreamIo {
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         match &mut self.transport {
             UpstreamTransport::Tcp(stream) => stream.poll_fill(cx, buffer),
-            #[cfg(any(feature = "tls", feature = "http2", test))]
             other => pin!(other.read_buf(buffer)).poll(cx),
         }
     }
@@ -194,7 +189,6 @@ impl ByteStream for UpstreamIo {
     ) -> Poll<io::Result<usize>> {
         match &mut self.transport {
             UpstreamTransport::Tcp(stream) => stream.poll_send(cx, slices),
-            #[cfg(any(feature = "tls", feature = "http2", test))]
             other => match slices {
                 [only] => Pin::new(other).poll_write(cx, only),
                 several => Pin::new(other).poll_write_vectored(cx, several),
