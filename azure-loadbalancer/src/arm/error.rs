@@ -218,6 +218,7 @@ impl ArmError {
     }
 
     /// Returns true if the credentials are rejected: by the resource manager, or by the authority that gives tokens.
+    #[cfg(feature = "discovery")]
     pub(crate) fn is_of_credentials(&self) -> bool {
         match self.0.kind {
             ArmErrorKind::Unauthenticated | ArmErrorKind::Forbidden => true,
