@@ -1,4 +1,5 @@
-//! An agent by script: a program that announces, in the protocol of HAProxy's `agent-check`, what a destination may get.
+//! An agent by script: a program that announces what a destination may get, in the protocol of HAProxy's
+//! `agent-check`.
 //!
 //! ```
 //! use testkit::agent::Agent;
@@ -41,11 +42,11 @@ pub struct Agent {
 
 #[derive(Clone, Debug)]
 enum Said {
-    /// These bytes, and then the end.
+    /// Bytes, and then the end.
     Bytes(Vec<u8>),
-    /// These bytes again and again.
+    /// Bytes that are repeated without an end.
     Endless(Vec<u8>),
-    /// Nothing, without an end.
+    /// No bytes, and no end.
     Nothing,
 }
 

@@ -300,7 +300,7 @@ async fn a_cluster_that_hangs_lies_or_dies_fails_no_request() {
 /// (`a_cluster_that_comes_back_elsewhere_is_found_within_two_seconds`). Requests that succeed cost no read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_is_started_again_is_found_by_the_requests_that_fail() {
-    // Nobody else takes the port while the cluster is away.
+    // No other test takes the port while the cluster is away.
     let place = format!("127.0.0.1:{}", testkit::peers::free_port());
     let emulator = cluster_at(&place).await;
     let endpoint = emulator.endpoint();
@@ -368,7 +368,8 @@ const REGIONS: &str = r#"
     services.Db = { type = "DbType", partitions = { names = ["eu", "us"] } }
 "#;
 
-/// A partition that the first reads do not reach has no destination, and its data is nobody else's. The others serve.
+/// A partition that the first reads do not reach has no destination, since no other partition has its data.
+/// The others serve.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partition_that_cannot_be_read_gets_503_and_the_others_serve() {
     let emulator = Emulator::builder(Topology::from_toml(REGIONS).expect("it is a topology"))

@@ -15,7 +15,7 @@ use crate::transform::encoded_path;
 
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(15);
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
-/// That of HAProxy.
+/// The interval of HAProxy.
 const DEFAULT_AGENT_INTERVAL: Duration = Duration::from_secs(2);
 /// Most bytes that an agent is sent.
 const LONGEST_SEND: usize = 4096;

@@ -254,8 +254,8 @@ impl ProxyBuilder {
         self
     }
 
-    /// Registers a [connector](DestinationConnector) by name, compared ignoring case. It opens the connections of clusters
-    /// with the name in `HttpClient.Connector`.
+    /// Registers a [connector](DestinationConnector) by name, compared ignoring case. It opens the connections of
+    /// clusters with the name in `HttpClient.Connector`.
     pub fn connector(
         mut self,
         name: impl Into<Arc<str>>,

@@ -28,9 +28,9 @@ pub(crate) struct ServiceDownload {
 pub(super) enum Hold {
     #[default]
     None,
-    /// Nothing is read in the poll that brings the head: the caller polls again for the body.
+    /// The poll that brings the head reads no more: the caller polls again for the body.
     Begun,
-    /// Nothing was read until the caller polled again.
+    /// Reading waits until the caller polls again.
     Waits,
 }
 

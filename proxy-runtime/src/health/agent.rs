@@ -64,12 +64,12 @@ impl fmt::Display for AgentWeight {
 /// The administrative state of a destination by its agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AgentMode {
-    /// It takes requests.
+    /// The destination takes requests.
     #[default]
     Ready,
-    /// It keeps clients with affinity, and gets no others.
+    /// The destination keeps clients with affinity, and gets no others.
     Drain,
-    /// It gets nothing.
+    /// The destination gets no requests.
     Maintenance,
 }
 
@@ -83,7 +83,7 @@ impl AgentMode {
     }
 }
 
-/// What counts of all that an agent has said.
+/// The words of an agent that are in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AgentWords {
     /// The last word for the health: `up`, `down`, `fail` or `stopped`.
@@ -208,7 +208,7 @@ pub(crate) struct AgentChange {
     pub(crate) reason: Option<Arc<str>>,
 }
 
-/// What the agent of one destination has said, and the result of the last check.
+/// The words of the agent of one destination, and the result of the last check.
 #[derive(Debug)]
 pub(crate) struct AgentState {
     record: Mutex<AgentRecord>,

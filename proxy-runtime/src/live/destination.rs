@@ -182,8 +182,7 @@ impl DestinationState {
         }
     }
 
-    /// What counts of all that its agent has said. `cluster` is its cluster: words do not count while the check is
-    /// disabled.
+    /// The words of its agent that are in force. `cluster` is its cluster: there are none while the check is disabled.
     pub(crate) fn agent_words(&self, cluster: &Cluster) -> AgentWords {
         let agent = cluster.agent_check().and_then(|_| self.agent.get());
         agent.map(|agent| agent.words()).unwrap_or_default()

@@ -31,7 +31,7 @@ use crate::upstream::Upstreams;
 /// Maximum of checks in flight over all clusters. The timeout of a check does not include the wait for a slot.
 const CHECKS: usize = 512;
 
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type BoxedCheck<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The checks of all agents. All work runs in the task that polls it; dropping it ends all checks.
 pub(crate) struct AgentChecks {
@@ -40,7 +40,7 @@ pub(crate) struct AgentChecks {
     turns: Arc<Semaphore>,
     /// Destinations that `checks` covers.
     watched: HashSet<DestinationKey>,
-    checks: FuturesUnordered<Boxed<DestinationKey>>,
+    checks: FuturesUnordered<BoxedCheck<DestinationKey>>,
 }
 
 impl AgentChecks {
@@ -103,13 +103,13 @@ struct Checker {
 }
 
 /// A destination in the generation in which it was found.
-struct Found {
+struct FoundAgent {
     generation: Arc<Generation>,
     cluster: ClusterIndex,
     destination: DestinationIndex,
 }
 
-impl Found {
+impl FoundAgent {
     fn cluster(&self) -> &Cluster {
         self.generation.snapshot().cluster_at(self.cluster)
     }
@@ -126,15 +126,15 @@ impl Found {
 }
 
 /// The place of an agent and the settings of its check.
-struct Target {
+struct AgentTarget {
     address: Arc<DestinationAddress>,
     port: Option<u16>,
     check: AgentCheck,
 }
 
-impl Target {
+impl AgentTarget {
     /// `None` if the check is disabled.
-    fn of(found: &Found) -> Option<Self> {
+    fn of(found: &FoundAgent) -> Option<Self> {
         let check = found.cluster().agent_check()?;
         let destination = found.destination();
         Some(Self {
@@ -144,7 +144,7 @@ impl Target {
         })
     }
 
-    fn is_of(&self, found: &Found) -> bool {
+    fn is_of(&self, found: &FoundAgent) -> bool {
         let destination = found.destination();
         found.cluster().agent_check() == Some(&self.check)
             && self.check.port_at(destination) == self.port
@@ -158,7 +158,7 @@ impl Checker {
         let mut generations = self.shared.generations();
         // Later changes wake the loop below.
         generations.borrow_and_update();
-        while let Some(target) = self.find().and_then(|found| Target::of(&found)) {
+        while let Some(target) = self.find().and_then(|found| AgentTarget::of(&found)) {
             // A result of settings that have changed meanwhile does not count.
             let changed = async {
                 while generations.changed().await.is_ok() {
@@ -179,13 +179,13 @@ impl Checker {
     }
 
     /// The destination in the current generation.
-    fn find(&self) -> Option<Found> {
+    fn find(&self) -> Option<FoundAgent> {
         let generation = self.shared.load_full();
         let snapshot = generation.snapshot();
         let index = snapshot.cluster_index(&self.cluster)?;
         let (destination, _) = snapshot.cluster_at(index).destination(&self.destination)?;
         let is_same = generation.cluster(index).destination(destination).key() == self.key;
-        is_same.then_some(Found {
+        is_same.then_some(FoundAgent {
             generation,
             cluster: index,
             destination,
@@ -193,7 +193,7 @@ impl Checker {
     }
 
     /// Checks once, and waits until the next check is due.
-    async fn check_and_wait(&self, target: &Target) {
+    async fn check_and_wait(&self, target: &AgentTarget) {
         let turn = self.turns.acquire().await;
         let limit = target.check.timeout();
         let heard = match timeout(limit, self.ask(target)).await {
@@ -214,7 +214,7 @@ impl Checker {
     }
 
     /// Returns the line of an agent.
-    async fn ask(&self, target: &Target) -> Result<Vec<u8>, BoxError> {
+    async fn ask(&self, target: &AgentTarget) -> Result<Vec<u8>, BoxError> {
         let port = target.port.ok_or("the agent has no port")?;
         let connecting = self
             .upstreams
@@ -227,7 +227,7 @@ impl Checker {
         Ok(read_line(&mut stream).await?)
     }
 
-    fn apply(&self, found: &Found, line: &[u8]) {
+    fn apply(&self, found: &FoundAgent, line: &[u8]) {
         let said = Announcement::parse(line);
         if let Some(word) = &said.unknown {
             static SELDOM: Seldom = Seldom::new(LOG_PAUSE);

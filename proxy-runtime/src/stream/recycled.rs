@@ -80,22 +80,22 @@ pub(crate) fn is_tight() -> bool {
 /// The amount that the client takes for which this thread works at present, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taking {
-    /// As much as comes, or it is not known.
+    /// All that comes. Also the amount of a client of which nothing is known.
     All,
-    /// It has other responses in progress, so that reads should not be of the largest size.
+    /// An amount below the largest size of a read, since the client has other responses in progress.
     #[cfg_attr(
         not(all(feature = "http2", feature = "server")),
         expect(dead_code, reason = "for connections that several responses share")
     )]
     Much,
-    /// Its socket is full, so that reads should be small: part of a large buffer would hold all of it until the socket
-    /// has accepted that part.
+    /// A small amount, since the socket of the client is full: part of a large buffer would hold all of it until the
+    /// socket has accepted that part.
     #[cfg_attr(
         not(all(feature = "http2", feature = "server")),
         expect(dead_code, reason = "for connections that several responses share")
     )]
     Little,
-    /// Its connection holds enough for a full socket, so that little more than heads should be read.
+    /// Little more than heads, since the connection of the client holds enough for a full socket.
     Nothing,
 }
 

@@ -4,11 +4,11 @@
 //! service per core shares nothing between cores. The connection used last is used first, so that surplus ones time
 //! out.
 //!
-//! A cluster with `MaxConnectionsPerServer`, or with agents, which may limit connections, is the exception: its connections are in one pool for the whole proxy,
-//! because a limit per core would be no limit. When all are in use, requests wait in order of arrival, retries first,
-//! up to [`UpstreamOptions::connect_timeout`]. If [`UpstreamOptions::max_waiting_per_destination`] wait already, a
-//! request gets none. After a change of the cluster's settings, old connections may finish their requests beside new
-//! ones.
+//! A cluster with `MaxConnectionsPerServer`, or with agents, which may limit connections, is the exception: its
+//! connections are in one pool for the whole proxy, because a limit per core would be no limit. When all are in use,
+//! requests wait in order of arrival, retries first, up to [`UpstreamOptions::connect_timeout`]. If
+//! [`UpstreamOptions::max_waiting_per_destination`] wait already, a request gets none. After a change of the
+//! cluster's settings, old connections may finish their requests beside new ones.
 //!
 //! A connection belongs to the runtime that opened it, which must run as long as requests of others use it: the
 //! workers of a server wait for each other at the end. Connections of an ended runtime are not used: the pool of a

@@ -323,7 +323,7 @@ fn is_time(text: &str) -> bool {
     form == "0000-00-00T00:00:00.000Z"
 }
 
-/// Nothing changes, so that only `--resync` can be why there is a second line.
+/// The configuration stays as it is, so that only `--resync` can be the cause of a second line.
 #[tokio::test]
 async fn a_program_that_follows_checks_again_and_says_when() {
     let (_kept, state) = state();

@@ -283,7 +283,7 @@ async fn it_is_told_why_something_is_served_or_not() {
 }
 
 /// An extension without valid labels is diagnosed, and so is a misspelled opt-in. Nothing is reported to the cluster,
-/// since nobody has asked for the service to be served.
+/// since its owners have not asked for the service to be served.
 #[tokio::test(start_paused = true)]
 async fn services_that_did_not_opt_in_have_diagnostics_and_no_health_report() {
     let cluster = cluster();

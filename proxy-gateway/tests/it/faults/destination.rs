@@ -33,7 +33,7 @@ fn lines<'l>(log: &'l str, level: &str, words: &str) -> Vec<&'l str> {
 /// The log has the level that it has without a setting.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_destination_that_fails_and_works_again_is_one_warning_and_one_line() {
-    // Nobody else takes it while the destination is away.
+    // No other test takes it while the destination is away.
     let destination = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let first = Origin::builder().bind(destination).start_named("first");
     let file = ConfigFile::new(&config(destination));

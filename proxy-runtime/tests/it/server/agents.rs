@@ -293,7 +293,7 @@ async fn an_agent_that_says_nothing_right_changes_nothing() {
     })
     .await;
     unchanged(&agent(&proxy, "a"));
-    // Nobody listens; the words stay, as the destination does.
+    // No agent listens; the words stay, as the destination does.
     proxy
         .publish(compiled(&config(
             &json!({}),

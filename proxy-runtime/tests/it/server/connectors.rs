@@ -1,5 +1,5 @@
-//! Connectors of the program, on every way through the proxy: clients of both versions of HTTP, as bytes and over `http`
-//! types, with and without layers, to destinations of both versions.
+//! Connectors of the program, on every way through the proxy: clients of both versions of HTTP, as bytes and over
+//! `http` types, with and without layers, to destinations of both versions.
 
 use std::io;
 use std::net::SocketAddr;

@@ -77,6 +77,7 @@ fn knows(package: &str) -> Option<Knows> {
             On("proxy-model"),
             On("discovery-core"),
             On("discovery-consul"),
+            On("log-sink"),
             On("xds-types"),
             Development("discovery-xds"),
             Optional("discovery-http"),
