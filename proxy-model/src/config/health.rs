@@ -85,20 +85,20 @@ pub struct PassiveHealthCheckConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct AgentCheckConfig {
-    /// True to enable agent checks. The other settings are checked only then. Default: false.
+    /// Extension: true to enable agent checks. The other settings are checked only then. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// The TCP port of the agents, at the host of a destination's `Health` or `Address`. A destination may have its own
-    /// in its metadata, as `AgentCheck.Port`.
+    /// Extension: the TCP port of the agents, at the host of a destination's `Health` or `Address`. A destination may
+    /// have its own in its metadata, as `AgentCheck.Port`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The text to send to an agent as soon as it is connected. Default: none.
+    /// Extension: the text to send to an agent as soon as it is connected. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send: Option<String>,
-    /// The time from the end of one check to the start of the next. Default: 2 s.
+    /// Extension: the time from the end of one check to the start of the next. Default: 2 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<TimeSpan>,
-    /// The time limit of one check. Default: `Interval`.
+    /// Extension: the time limit of one check. Default: `Interval`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<TimeSpan>,
 }
