@@ -42,7 +42,7 @@ struct ErrorPage {
 impl ErrorPages {
     /// Adds a body for these statuses; those below 400 and above 599 are no errors and have no effect.
     ///
-    /// Of several pages for a status the one with the fewest statuses counts, then the one that was added first. If
+    /// If several pages have a status, the one with the fewest statuses counts, then the one that was added first. If
     /// [errors are negotiated](crate::ProxyBuilder::negotiate_errors), a page is for clients that prefer its form:
     /// `text/html`, JSON, or all the others as plain text. Clients that prefer another form get the proxy's own body.
     #[must_use]
