@@ -29,8 +29,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "{:>9} {:>22} {:>14} {:>20} {:>20} {:>26}",
         "services", "created", "unchanged", "all changed", "removed", "unchanged, original"
     );
+    // Cargo passes `--bench` when it measures, and not when it only tests that the program works.
+    let most = if std::env::args().any(|argument| argument == "--bench") {
+        1_000
+    } else {
+        100
+    };
     for count in [1, 100, 1_000] {
-        runtime.block_on(row(count))?;
+        if count <= most {
+            runtime.block_on(row(count))?;
+        }
     }
     Ok(())
 }

@@ -129,36 +129,36 @@ pub(crate) fn run(options: &Options) -> crate::Result<ExitCode> {
     // compiled.
     let (tests, tests_run) = mpsc::channel();
     let (builds, built) = mpsc::channel();
-    let (benchmarks, benchmarks_run) = mpsc::channel();
+    let (lean_server, lean_server_run) = mpsc::channel();
     if !options.quick {
         steps.begin(
             SMALL_BUILDS,
             after(tests_run, builds, test::build_small_programs),
         );
         steps.begin(
-            BENCHMARKS,
-            after(built, benchmarks, test::run_benchmarks_once),
+            LEAN_SERVER,
+            after(built, lean_server, test::run_lean_server),
         );
         let (last, _) = mpsc::channel();
         steps.begin(
-            LEAN_SERVER,
-            after(benchmarks_run, last, test::run_lean_server),
+            BENCHMARKS,
+            after(lean_server_run, last, test::run_benchmarks_once),
         );
     }
     let begun = || drop(tests);
     steps.run("test", || {
         test::run_tests(&workspace, Tests::All, required, begun)
     });
-    for beside in [SMALL_BUILDS, BENCHMARKS, LEAN_SERVER] {
-        steps.wait_for(beside);
-    }
-    options.done_with(Leftover::Tests, target)?;
     if !options.quick {
         // It counts instructions, whose number does not depend on what else the machine does.
         steps.begin(GATE, move || {
             bench::gate::step(&Workspace::load()?, required, released)
         });
     }
+    for beside in [SMALL_BUILDS, LEAN_SERVER, BENCHMARKS] {
+        steps.wait_for(beside);
+    }
+    options.done_with(Leftover::Tests, target)?;
     steps.run("doc tests", || {
         test::run_doc_tests(&workspace, Tests::All, required)
     });
