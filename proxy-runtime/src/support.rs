@@ -1,13 +1,17 @@
-//! Configuration keys that are valid and have no effect yet.
+//! Configuration keys that are valid and have no effect.
 
 use proxy_model::compiled::{Cluster, Destination, Route, Scheme};
 use proxy_model::config::{HttpVersion, PolicyKind, VersionPolicy};
 use proxy_model::{Problem, Problems, Snapshot, pointer_to, same_id};
 
-/// Code of every problem that [`unsupported`] reports.
-const CODE: &str = "unsupported";
+/// Code of a setting that this version, or this build, does not support.
+const UNSUPPORTED: &str = "unsupported";
 
-/// Returns a warning with the code `unsupported` for each setting of `snapshot` that has no effect in this version.
+/// Code of a setting for a part of Windows or .NET that has no counterpart here.
+const NOT_APPLICABLE: &str = "not_applicable";
+
+/// Returns a warning for each setting of `snapshot` that has no effect in this version. Its code is `unsupported`, or
+/// `not_applicable` if the setting is for a part of Windows or .NET that has no counterpart here.
 ///
 /// The rest of the configuration is used, with one exception: a route with an `AuthorizationPolicy` returns 500,
 /// because serving it would open what was meant to be closed.
@@ -84,7 +88,7 @@ fn check_route(route: &Route, has_policies: bool, problems: &mut Problems) {
     let mut warn = |below: &str, message: &str| {
         problems.push(Problem::warning(
             format!("{pointer}/{below}"),
-            CODE,
+            UNSUPPORTED,
             message,
         ));
     };
@@ -116,7 +120,7 @@ fn check_route(route: &Route, has_policies: bool, problems: &mut Problems) {
     if is_asked(config.output_cache_policy.as_ref(), &[]) {
         warn(
             "OutputCachePolicy",
-            "caching is not supported yet; every request is forwarded",
+            "nothing caches responses here; every request is forwarded. Use a cache in front",
         );
     }
     if is_asked(config.timeout_policy.as_ref(), &["Disable"]) && route.timeout().is_none() {
@@ -131,10 +135,10 @@ fn check_route(route: &Route, has_policies: bool, problems: &mut Problems) {
 fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
     let pointer = pointer_to("/Clusters", cluster.id().as_str());
     let config = cluster.config();
-    let mut warn = |below: &str, message: &str| {
+    let mut add = |below: &str, code: &'static str, message: &str| {
         problems.push(Problem::warning(
             format!("{pointer}/{below}"),
-            CODE,
+            code,
             message,
         ));
     };
@@ -143,8 +147,9 @@ fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
         .affinity()
         .is_some_and(|affinity| affinity.key().is_sealed())
     {
-        warn(
+        add(
             "SessionAffinity/Policy",
+            UNSUPPORTED,
             "this build encrypts no affinity keys; requests of one client go to any destination. Build with the feature \
              `affinity-keys`, or use `HashCookie`",
         );
@@ -154,8 +159,9 @@ fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
         .as_ref()
         .and_then(|client| client.web_proxy.as_ref());
     if web_proxy.is_some_and(|proxy| proxy.use_default_credentials == Some(true)) {
-        warn(
+        add(
             "HttpClient/WebProxy/UseDefaultCredentials",
+            NOT_APPLICABLE,
             "there are no credentials of the account of the process; write user and password into `Address` if the \
              forward proxy wants them",
         );
@@ -165,16 +171,18 @@ fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
         if let Some((name, _)) = metadata.find(|(name, _)| same_id(name, "HttpSysDelegationQueue"))
         {
             let below = pointer_to(&pointer_to("Destinations", id.as_str()), "Metadata");
-            warn(
+            add(
                 &pointer_to(&below, name),
+                NOT_APPLICABLE,
                 "requests are not handed over to queues of HTTP.sys; they are forwarded",
             );
         }
     }
     let upstream = cluster.upstream();
     if upstream.version() == HttpVersion::Http3 {
-        warn(
+        add(
             "HttpRequest/Version",
+            UNSUPPORTED,
             match upstream.version_policy() {
                 VersionPolicy::RequestVersionOrLower => {
                     "HTTP/3 is not supported yet; HTTP/2 or HTTP/1.1 is spoken"
@@ -190,8 +198,9 @@ fn check_cluster(cluster: &Cluster, problems: &mut Problems) {
     if upstream.version() == HttpVersion::Http2
         && upstream.version_policy() != VersionPolicy::RequestVersionOrLower
     {
-        warn(
+        add(
             "HttpRequest/Version",
+            UNSUPPORTED,
             "this build does not speak HTTP/2 and the version policy forbids lower versions; all requests are answered \
              with 502",
         );
@@ -211,7 +220,7 @@ fn check_schemes(cluster: &Cluster, problems: &mut Problems) {
     problems.push(
         Problem::warning(
             pointer_to(&destinations, first.id().as_str()) + "/Address",
-            CODE,
+            UNSUPPORTED,
             message,
         )
         .with_suggestion("build with the feature `tls` and give `UpstreamOptions` a `TlsClient`"),
@@ -223,22 +232,22 @@ mod tests {
     use super::*;
     use crate::fixtures::config;
 
-    /// Pointers of what is reported for a configuration.
-    fn pointers(json: &str) -> Vec<String> {
+    /// Codes and pointers of what is reported for a configuration.
+    fn reported(json: &str) -> Vec<(String, String)> {
         let options = proxy_model::CompileOptions::default()
             .with_timeout_policies(["slow"])
             .with_output_cache_policies(["all"])
             .with_rate_limiter_policies(["few"]);
         let (snapshot, _) = Snapshot::compile(config(json), &options).unwrap();
         let problems = unsupported(&snapshot);
-        assert!(problems.iter().all(|p| p.code == "unsupported"));
         assert!(!problems.has_errors());
-        problems.iter().map(|p| p.pointer.clone()).collect()
+        let of = |problem: &Problem| (problem.code.to_string(), problem.pointer.clone());
+        problems.iter().map(of).collect()
     }
 
     #[test]
     fn everything_that_is_not_honoured_is_named() {
-        let found = pointers(
+        let found = reported(
             r#"{"Routes":{"a/b":{"ClusterId":"c","Match":{"Path":"/"},
                     "AuthorizationPolicy":"default","CorsPolicy":"Default","RateLimiterPolicy":"few",
                     "OutputCachePolicy":"all","TimeoutPolicy":"slow",
@@ -249,16 +258,25 @@ mod tests {
                     "HttpRequest":{"Version":"3","VersionPolicy":"RequestVersionExact"}}}}"#,
         );
         assert_eq!(
-            found,
+            found
+                .iter()
+                .map(|(code, pointer)| (&**code, &**pointer))
+                .collect::<Vec<_>>(),
             [
-                "/Routes/a~1b/AuthorizationPolicy",
-                "/Routes/a~1b/CorsPolicy",
-                "/Routes/a~1b/RateLimiterPolicy",
-                "/Routes/a~1b/OutputCachePolicy",
-                "/Routes/a~1b/TimeoutPolicy",
-                "/Clusters/c/HttpClient/WebProxy/UseDefaultCredentials",
-                "/Clusters/c/Destinations/d/Metadata/httpSysDelegationQueue",
-                "/Clusters/c/HttpRequest/Version",
+                ("unsupported", "/Routes/a~1b/AuthorizationPolicy"),
+                ("unsupported", "/Routes/a~1b/CorsPolicy"),
+                ("unsupported", "/Routes/a~1b/RateLimiterPolicy"),
+                ("unsupported", "/Routes/a~1b/OutputCachePolicy"),
+                ("unsupported", "/Routes/a~1b/TimeoutPolicy"),
+                (
+                    "not_applicable",
+                    "/Clusters/c/HttpClient/WebProxy/UseDefaultCredentials"
+                ),
+                (
+                    "not_applicable",
+                    "/Clusters/c/Destinations/d/Metadata/httpSysDelegationQueue"
+                ),
+                ("unsupported", "/Clusters/c/HttpRequest/Version"),
             ]
         );
     }
@@ -283,7 +301,7 @@ mod tests {
 
     #[test]
     fn what_asks_for_nothing_is_no_problem() {
-        let found = pointers(
+        let found = reported(
             r#"{"Routes":{"r":{"ClusterId":"c","Match":{"Path":"/"},
                     "AuthorizationPolicy":"Anonymous","CorsPolicy":"disable","RateLimiterPolicy":"Default",
                     "TimeoutPolicy":"Disable","Transforms":[{"PathPrefix":"/x"}]}},

@@ -109,10 +109,10 @@ fn ranges_of_the_programs_own_numbers_are_those_of_the_schema() {
 }
 
 /// Returns true if the tables mark a key as not honoured.
-pub(crate) fn is_marked_not_yet(at: &str) -> bool {
+pub(crate) fn is_marked_without_effect(at: &str) -> bool {
     let rows = rows(&page("configuration.md"));
     let rows = rows
         .get(at)
         .unwrap_or_else(|| panic!("{at} is in no table"));
-    rows.iter().any(|row| row.text.contains("**not yet**"))
+    rows.iter().any(|row| row.text.contains("**no effect**"))
 }

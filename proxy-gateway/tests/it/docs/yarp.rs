@@ -77,7 +77,7 @@ fn every_setting_of_yarp_has_a_row_and_no_other() {
 fn what_is_called_supported_has_an_effect() {
     let reference = page("configuration.md");
     let without_effect =
-        |row: &str| row.contains("**not yet**: ") || row.contains("without effect");
+        |row: &str| row.contains("**no effect**: ") || row.contains("without effect");
     let unfinished: BTreeSet<String> = rows(&reference, "key")
         .into_iter()
         .filter(|(_, row)| without_effect(&row.join(" | ")))
@@ -138,7 +138,7 @@ async fn the_samples_of_yarp_start() {
         (
             "delegation.json",
             &[(
-                "unsupported",
+                "not_applicable",
                 "/ReverseProxy/Clusters/queue/Destinations/local/Metadata/HttpSysDelegationQueue",
             )],
         ),
