@@ -1,6 +1,7 @@
 //! The integration tests, in one program: each links the whole of the crate and its dependencies.
 
 mod admin_page;
+mod affinity;
 mod check_and_run;
 mod cli;
 mod clients;
@@ -17,6 +18,7 @@ mod limits;
 mod mutual_tls;
 mod names;
 mod policies;
+mod policy_crossings;
 mod run;
 mod serf;
 mod service;
