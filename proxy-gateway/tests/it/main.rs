@@ -7,6 +7,7 @@ mod cli;
 mod clients;
 mod common;
 mod consul;
+mod cors;
 mod docs;
 mod explain;
 mod faults;

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use testkit::client::Connection;
+use testkit::origin::Origin;
 
-use crate::common::output;
+use crate::common::{ConfigFile, address_after, output, start};
 use crate::docs::markdown::{Page, code};
 use crate::docs::{page, root, schema};
 
@@ -171,5 +173,52 @@ async fn the_samples_of_yarp_start() {
             .iter()
             .map(|(code, at)| ((*code).to_owned(), (*at).to_owned()));
         assert_eq!(found, expected.collect(), "{name}: {verdict:#}");
+    }
+}
+
+/// The policies that the application of YARP's sample registers in code, as a section of the configuration.
+const POLICIES: &str = r#"{
+    "Policies": { "Authorization": {
+        "Default": { "Basic": { "Realm": "all", "Users": {
+            "ann": "$2b$04$qkrbn6vpAWkcZyG9mTSkouxvnWckGj9p9zipKfj.gJxT2RkWITV7q"
+        } } },
+        "staffOnly": { "Networks": { "Deny": ["127.0.0.0/8"] } }
+    } }
+}"#;
+
+#[tokio::test]
+async fn the_sample_with_policies_runs_when_they_are_defined() {
+    let origin = Origin::named("site");
+    let policies = ConfigFile::new(POLICIES);
+    let machine = ConfigFile::new(&format!(
+        r#"{{
+            "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }},
+            "Admin": {{ "Address": "127.0.0.1:0" }},
+            "ReverseProxy": {{ "Clusters": {{ "c": {{ "Destinations": {{ "c/one": {{ "Address": "{}" }} }} }} }} }}
+        }}"#,
+        origin.url()
+    ));
+    let sample = data("authorization.json").display().to_string();
+    let files = [sample, policies.argument(), machine.argument()];
+    let layers: Vec<_> = files.iter().flat_map(|file| ["--config", file]).collect();
+    let check = [&["check", "--format", "json"], &*layers].concat();
+    let checked = output(&check).await.expect_success();
+    let verdict: Value = serde_json::from_str(&checked.stdout).expect("it is JSON");
+    let problems = verdict["problems"].as_array().expect("it is a list");
+    let codes: Vec<_> = problems.iter().map(|problem| &problem["code"]).collect();
+    assert_eq!(codes, ["foreign_section"], "{verdict:#}");
+
+    let run = [&["run"], &*layers].concat();
+    let process = start(&run, "a second Ctrl-C stops at once").await;
+    let address = address_after(&process.output(), "listening on http://");
+    let mut client = Connection::http1(address).await.expect("it listens");
+    for (path, status) in [
+        ("/default", 401),
+        ("/named/x", 403),
+        ("/open/x", 200),
+        ("/x", 200),
+    ] {
+        let answer = client.get(path).await.expect("it answers");
+        assert_eq!(answer.status, status, "{path}");
     }
 }
