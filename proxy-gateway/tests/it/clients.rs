@@ -200,3 +200,47 @@ async fn haproxy_reads_the_header_of_the_gateway() {
         }
     }
 }
+
+/// nginx as a destination, the same way.
+#[tokio::test]
+async fn nginx_reads_the_header_of_the_gateway() {
+    let Some(nginx) = peers::find("nginx") else {
+        return;
+    };
+    let destination = SocketAddr::from(([127, 0, 0, 1], peers::free_port()));
+    let folder = tempfile::tempdir().expect("there is room for a folder");
+    let file = folder.path().join("nginx.conf");
+    let text = format!(
+        r#"daemon off; master_process off; pid nginx.pid; events {{}}
+        http {{
+            access_log off;
+            client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
+            uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+            server {{
+                listen {destination} proxy_protocol;
+                return 200 "$proxy_protocol_addr:$proxy_protocol_port to $proxy_protocol_server_addr:$proxy_protocol_server_port";
+            }}
+        }}"#
+    );
+    std::fs::write(&file, text).expect("the folder is ours");
+    let mut command = nginx.command();
+    command.args(["-e", "stderr", "-p"]).arg(folder.path());
+    command.arg("-c").arg(&file);
+    let _process = peers::spawn(command);
+    let gateway = Gateway::start(&example("SendProxyProtocol"), destination).await;
+    eventually("nginx listens", async || {
+        gateway.send("GET /x", &[]).await.0 == 200
+    })
+    .await;
+    let mut client = RawClient::connect(gateway.address).await.unwrap();
+    let expected = format!("{} to {}", client.local_addr(), gateway.address);
+    for _ in 0..2 {
+        let request = "GET /x HTTP/1.1\r\nHost: h\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        let response = client.read_response().await.unwrap();
+        assert_eq!(
+            (response.status(), response.text()),
+            (200, expected.clone())
+        );
+    }
+}

