@@ -1,9 +1,11 @@
 //! Policies of the gateway where they meet other rules: the client behind a proxy, probes, retries, affinity,
-//! redirects.
+//! redirects, and all kinds of requests.
 
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
+use testkit::body;
+use testkit::client::{ClientError, Connection, WebSocket};
 use testkit::origin::Origin;
 use testkit::peers::{PeerProcess, free_port};
 use testkit::raw::{RawClient, RawOrigin};
@@ -237,4 +239,168 @@ async fn a_redirect_follows_the_scheme_that_a_trusted_proxy_names() {
     let open = Gateway::start(json!({}), config).await;
     let (status, head) = open.get("", "/a?b", &["Host: shop.example", secure]).await;
     assert_eq!(status, 308, "{head}");
+}
+
+/// The ways in which a request comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Http1,
+    Http2,
+    Grpc,
+    SocketOverHttp1,
+    SocketOverHttp2,
+}
+
+impl Kind {
+    const ALL: [Self; 5] = [
+        Self::Http1,
+        Self::Http2,
+        Self::Grpc,
+        Self::SocketOverHttp1,
+        Self::SocketOverHttp2,
+    ];
+
+    /// The status of a request that reaches the destination, which only accepts WebSockets.
+    fn admitted(self) -> (u16, Option<&'static str>) {
+        match self {
+            Self::Http1 | Self::Http2 | Self::Grpc => (426, None),
+            Self::SocketOverHttp1 => (101, None),
+            Self::SocketOverHttp2 => (200, None),
+        }
+    }
+
+    /// The response to a request that is rejected with `status`, which is `grpc` to clients of gRPC.
+    fn rejected(self, status: u16, grpc: &'static str) -> (u16, Option<&'static str>) {
+        match self {
+            Self::Grpc => (200, Some(grpc)),
+            _ => (status, None),
+        }
+    }
+
+    async fn connect(self, gateway: SocketAddr) -> Connection {
+        let connection = match self {
+            Self::Http1 | Self::SocketOverHttp1 => Connection::http1(gateway).await,
+            Self::Http2 | Self::Grpc | Self::SocketOverHttp2 => Connection::http2(gateway).await,
+        };
+        connection.expect("it listens")
+    }
+
+    /// The status and `grpc-status` of the response to a request with these credentials.
+    async fn send(
+        self,
+        gateway: SocketAddr,
+        path: &str,
+        authorization: Option<&str>,
+    ) -> (u16, Option<String>) {
+        let mut client = self.connect(gateway).await;
+        let request = match self {
+            Self::Http1 | Self::Http2 => client.request("GET", path),
+            Self::Grpc => client
+                .request("POST", path)
+                .header("content-type", "application/grpc")
+                .header("te", "trailers"),
+            Self::SocketOverHttp1 => client
+                .request("GET", path)
+                .header("connection", "Upgrade")
+                .header("upgrade", "websocket")
+                .header("sec-websocket-version", "13")
+                .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            Self::SocketOverHttp2 => client
+                .request("CONNECT", path)
+                .extension(hyper::ext::Protocol::from_static("websocket"))
+                .header("sec-websocket-version", "13"),
+        };
+        let request = match authorization {
+            Some(value) => request.header("authorization", value),
+            None => request,
+        };
+        let request = request.body(body::empty()).expect("it is a request");
+        let answer = match self {
+            Self::SocketOverHttp1 | Self::SocketOverHttp2 => match client.upgrade(request).await {
+                Ok((response, _)) => return (response.status().as_u16(), None),
+                Err(ClientError::NotUpgraded(answer)) => *answer,
+                Err(error) => panic!("{self:?} {path}: {error}"),
+            },
+            _ => {
+                let answer = client.send(request).await;
+                answer.unwrap_or_else(|error| panic!("{self:?} {path}: {error:?}"))
+            }
+        };
+        let grpc = answer.header("grpc-status").map(str::to_owned);
+        (answer.status.as_u16(), grpc)
+    }
+}
+
+/// Every kind of policy admits and rejects requests of every kind.
+#[tokio::test]
+async fn policies_judge_all_kinds_of_requests() {
+    let origin = Origin::upgrade_echo();
+    let service = RawOrigin::script(|mut connection| async move {
+        loop {
+            let head = connection.read_request().await?;
+            let uri = head.header("x-forwarded-uri").unwrap_or_default();
+            let response = match uri.contains("pass") {
+                true => "HTTP/1.1 204 No Content\r\n\r\n",
+                false => "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n",
+            };
+            connection.write_all(response).await?;
+        }
+    });
+    let route = |path: &str, kind: &str, policy: &str| json!({ "ClusterId": "c", "Match": { "Path": path }, kind: policy });
+    let config = json!({
+        "Policies": {
+            "Authorization": {
+                "known": { "Basic": { "Realm": "staff", "Users": {
+                    "ann": "$2b$04$qkrbn6vpAWkcZyG9mTSkouxvnWckGj9p9zipKfj.gJxT2RkWITV7q"
+                } } },
+                "near": { "Networks": { "Allow": ["127.0.0.0/8"] } },
+                "far": { "Networks": { "Deny": ["127.0.0.0/8"] } },
+                "ask": { "ForwardAuth": { "Address": format!("http://{}/", service.addr()) } }
+            },
+            "RateLimiter": { "once": {
+                "Kind": "FixedWindow", "PermitLimit": 1, "Window": "1h",
+                "Partition": { "By": "RouteValue", "Name": "kind" }
+            } }
+        },
+        "ReverseProxy": {
+            "Routes": {
+                "known": route("/known", "AuthorizationPolicy", "known"),
+                "near": route("/near", "AuthorizationPolicy", "near"),
+                "far": route("/far", "AuthorizationPolicy", "far"),
+                "ask": route("/ask", "AuthorizationPolicy", "ask"),
+                "once": route("/once/{kind}", "RateLimiterPolicy", "once")
+            },
+            "Clusters": { "c": { "Destinations": { "1": { "Address": origin.url() } } } }
+        }
+    });
+    let running = Gateway::start(json!({}), config).await;
+    let gateway = running.address;
+    // `ann:secret` and `ann:wrong`.
+    let (right, wrong) = (Some("Basic YW5uOnNlY3JldA=="), Some("Basic YW5uOndyb25n"));
+    for kind in Kind::ALL {
+        let once = format!("/once/{kind:?}");
+        for (path, authorization, expected) in [
+            ("/known", None, kind.rejected(401, "16")),
+            ("/known", wrong, kind.rejected(401, "16")),
+            ("/known", right, kind.admitted()),
+            ("/near", None, kind.admitted()),
+            ("/far", right, kind.rejected(403, "7")),
+            ("/ask", None, kind.rejected(401, "16")),
+            ("/ask?pass", None, kind.admitted()),
+            (&once, None, kind.admitted()),
+            (&once, None, kind.rejected(429, "8")),
+        ] {
+            let (status, grpc) = kind.send(gateway, path, authorization).await;
+            assert_eq!((status, grpc.as_deref()), expected, "{kind:?} {path}");
+        }
+    }
+    // What was admitted carries messages.
+    for kind in [Kind::SocketOverHttp1, Kind::SocketOverHttp2] {
+        let connection = kind.connect(gateway).await;
+        let opened = WebSocket::over(connection, "/ask?pass").await;
+        let mut socket = opened.expect("it is admitted");
+        socket.send("hello".into()).await.expect("it is open");
+        let echo = socket.receive().await.expect("it is open");
+        assert_eq!(echo, Some("hello".into()), "{kind:?}");
+    }
 }
