@@ -6,6 +6,7 @@ use testkit::client::Connection;
 use testkit::consul::{Consul, ConsulAgent};
 use testkit::origin::Origin;
 use testkit::time::eventually;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Registers an instance of a service at this machine, with a check that is in this state.
 async fn register(agent: &ConsulAgent, service: &str, id: &str, port: u16, tags: &[&str]) {
@@ -104,4 +105,91 @@ async fn run_follows_checks_and_outlives_the_agent() {
     assert_eq!(get(proxy, "/").await, "second");
     process.interrupt();
     assert!(process.wait().await.success());
+}
+
+/// A service may name the policies that the operator permits to it. With another one it keeps its last good rules, and
+/// it cannot open what `Fallback` closes.
+#[tokio::test(flavor = "multi_thread")]
+async fn services_may_name_the_policies_that_are_permitted() {
+    let Some(consul) = Consul::find() else { return };
+    let agent = consul.datacenter("sas").start().await;
+    let origin = Origin::named("web");
+    let port = origin.addr().port();
+    let file = config(
+        &agent,
+        r#" }, "Policies": {
+            "RateLimiter": {
+                "few": { "Kind": "FixedWindow", "PermitLimit": 1, "Window": "1h" },
+                "many": { "Kind": "FixedWindow", "PermitLimit": 1000, "Window": "1h" }
+            },
+            "Authorization": { "Fallback": { "Networks": { "Deny": ["127.0.0.9/32"] } } },
+            "Discovered": { "ConsulDiscovery": { "RateLimiter": ["few"] } }"#,
+    );
+    let process = start(&["run", "--config", &file.argument()], "a second Ctrl-C").await;
+    let proxy = address_after(&process.output(), "listening on http://");
+    let admin = address_after(&process.output(), "admin page on http://");
+    let status = async |path: &str| {
+        let mut client = Connection::http1(proxy).await.expect("it listens");
+        client.get(path).await.expect("it answers").status.as_u16()
+    };
+    let told = async |path: &str| {
+        let mut client = Connection::http1(admin).await.expect("it listens");
+        client.get(path).await.expect("it answers").text()
+    };
+    let tags = |path: &str, policy: &str| {
+        [
+            "proxy.enable=true".to_owned(),
+            format!("proxy.routes.main.path=/{path}"),
+            format!("proxy.routes.main.{policy}"),
+        ]
+    };
+    let publish = async |path: &str, policy: &str| {
+        let tags = tags(path, policy);
+        register(
+            &agent,
+            "web",
+            "w1",
+            port,
+            &tags.each_ref().map(|tag| &**tag),
+        )
+        .await;
+    };
+
+    publish("limited", "rateLimiterPolicy=few").await;
+    eventually("the service is there", async || {
+        status("/limited").await != 404
+    })
+    .await;
+    assert_eq!(status("/limited").await, 429, "one request was permitted");
+
+    // The route with a policy that is not permitted does not come, and the one before stays.
+    publish("elsewhere", "rateLimiterPolicy=many").await;
+    eventually("the problem is told", async || {
+        let problems = told("/api/v1/problems").await;
+        problems.contains("policy_not_permitted") && problems.contains("RateLimiterPolicy")
+    })
+    .await;
+    assert_eq!(status("/elsewhere").await, 404);
+    assert_eq!(status("/limited").await, 429, "the rules before stay");
+
+    // A name that would remove a restriction is ignored: the policy of all routes stays.
+    publish("open", "authorizationPolicy=Anonymous").await;
+    eventually("the service is there", async || {
+        status("/open").await == 200
+    })
+    .await;
+    let config: Value = serde_json::from_str(&told("/api/v1/config").await).expect("it is JSON");
+    assert!(!config.to_string().contains("Anonymous"), "{config:#}");
+    let socket = tokio::net::TcpSocket::new_v4().expect("there are sockets");
+    let from = ([127, 0, 0, 9], 0).into();
+    socket.bind(from).expect("all of 127.0.0.0/8 is here");
+    let mut stream = socket.connect(proxy).await.expect("it listens");
+    let request = b"GET /open HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).await.expect("it listens");
+    let mut response = String::new();
+    stream
+        .read_to_string(&mut response)
+        .await
+        .expect("it answers");
+    assert!(response.starts_with("HTTP/1.1 403 "), "{response}");
 }
