@@ -33,6 +33,8 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     if examined.problems.has_errors() || of_machine.has_errors() {
         let of_machine = preflight::not_said_yet(of_machine, &examined.problems);
         examined.problems.extend(of_machine);
+        // Where lines are wanted as JSON, this one is as well. If the section itself is wrong, the problems say so.
+        let _log = logging::start(&examined.settings.telemetry);
         return Err(unusable(&examined.problems));
     }
     // The proxy and its sources log what they start with in spite of it.

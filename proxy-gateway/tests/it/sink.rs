@@ -251,6 +251,29 @@ async fn a_name_cannot_forge_a_line_of_the_log() {
     }
 }
 
+/// A start that fails is JSON in every line as well: because of the configuration, or of an address that is taken.
+#[tokio::test]
+async fn a_failed_start_is_told_in_json() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("there are ports");
+    let port = taken.local_addr().expect("it is bound").port();
+    let json = json!({ "Telemetry": { "LogFormat": "json" } });
+    let busy = config("http://127.0.0.1:1/", port, &json);
+    let mut wrong = config("http://127.0.0.1:1/", 0, &json);
+    wrong["ReverseProxy"]["Routes"]["all"]["Match"]["Path"] = "/{".into();
+    for (text, reason) in [(busy, "cannot listen"), (wrong, "Routes/all/Match/Path")] {
+        let file = ConfigFile::new(&text.to_string());
+        let ended = crate::common::output(&["run", "--config", &file.argument()]).await;
+        assert_eq!(ended.status.code(), Some(1));
+        let mut is_told = false;
+        for line in ended.stderr.lines().chain(ended.stdout.lines()) {
+            let event: Value = serde_json::from_str(line).expect(line);
+            assert!(event["timestamp"].is_string(), "{line}");
+            is_told |= event["level"] == "ERROR" && line.contains(reason);
+        }
+        assert!(is_told, "{reason}: {}", ended.stderr);
+    }
+}
+
 #[tokio::test]
 async fn a_name_does_not_reach_the_terminal_as_it_is() {
     let more = json!({ "ReverseProxy": hostile() });
