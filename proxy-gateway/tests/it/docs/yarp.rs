@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use testkit::body;
 use testkit::client::Connection;
 use testkit::origin::Origin;
 
@@ -220,5 +221,56 @@ async fn the_sample_with_policies_runs_when_they_are_defined() {
     ] {
         let answer = client.get(path).await.expect("it answers");
         assert_eq!(answer.status, status, "{path}");
+    }
+}
+
+/// The samples serve, with destinations that exist. What the application of a sample adds in code is left out.
+#[tokio::test]
+async fn the_samples_of_yarp_serve() {
+    let origin = Origin::named("site");
+    let machine = ConfigFile::new(
+        r#"{ "Listeners": { "web": { "Address": "127.0.0.1:0" } }, "Admin": { "Address": "127.0.0.1:0" } }"#,
+    );
+    let samples: [(&str, &[&str]); 7] = [
+        ("minimal.json", &["/", "/part/x"]),
+        ("everything.json", &["/", "/files/x?kind=one"]),
+        ("filter.json", &["/api/x", "/x"]),
+        ("certificates.json", &["/"]),
+        ("transforms.json", &["/"]),
+        ("delegation.json", &["/queue/x", "/"]),
+        ("two-sections.json", &["/api/x", "/api/p/things/x"]),
+    ];
+    for (name, paths) in samples {
+        let text = std::fs::read_to_string(data(name)).expect("it is there");
+        let mut sample: Value = serde_json::from_str(&text).expect("it is JSON");
+        let clusters = sample["ReverseProxy"]["Clusters"].as_object_mut();
+        for cluster in clusters.expect("there are some").values_mut() {
+            let destinations = cluster["Destinations"].as_object_mut();
+            for destination in destinations.expect("there are some").values_mut() {
+                destination["Address"] = origin.url().into();
+            }
+        }
+        if name == "transforms.json" {
+            let transforms = &mut sample["ReverseProxy"]["Routes"]["r"]["Transforms"];
+            transforms.as_array_mut().expect("it is a list").remove(8);
+        }
+        let sample = ConfigFile::new(&sample.to_string());
+        let (below, above) = (sample.argument(), machine.argument());
+        let run = ["run", "--config", &below, "--config", &above];
+        let process = start(&run, "a second Ctrl-C stops at once").await;
+        let address = address_after(&process.output(), "listening on http://");
+        let mut client = Connection::http1(address).await.expect("it listens");
+        for path in paths {
+            let request = client
+                .request_for("localhost", "GET", path)
+                .header("x-kind", "one");
+            let request = request.body(body::empty()).expect("it is a request");
+            let answer = client.send(request).await.expect("it answers");
+            assert_eq!(
+                (answer.status.as_u16(), answer.text().as_str()),
+                (200, "site"),
+                "{name}: {path}"
+            );
+        }
     }
 }
