@@ -257,6 +257,15 @@ fn wait(
     child: &mut Child,
     lines: &Receiver<String>,
     limit: Duration,
+    each: impl FnMut(&str),
+) -> io::Result<Ended> {
+    wait_until_silent(child, lines, (limit, SILENCE), each)
+}
+
+fn wait_until_silent(
+    child: &mut Child,
+    lines: &Receiver<String>,
+    (limit, silence): (Duration, Duration),
     mut each: impl FnMut(&str),
 ) -> io::Result<Ended> {
     let start = Instant::now();
@@ -268,7 +277,7 @@ fn wait(
                     // On a busy machine the reading thread may be behind. Descendants may print
                     // forever.
                     let ended = Instant::now();
-                    while let Ok(line) = lines.recv_timeout(SILENCE) {
+                    while let Ok(line) = lines.recv_timeout(silence) {
                         each(&line);
                         if ended.elapsed() > MOST_REST {
                             break;
@@ -360,13 +369,16 @@ mod tests {
     #[test]
     fn lines_that_are_read_late_are_not_lost() {
         let (sender, lines) = mpsc::sync_channel(1);
+        // Later still on a busy machine. The end of the sender is the end of the output.
         let late = thread::spawn(move || {
             thread::park_timeout(5 * TICK);
             sender.send("late".to_owned())
         });
         let mut child = Command::new("true").spawn().expect("true runs");
         let mut seen = Vec::new();
-        let ended = wait(&mut child, &lines, GUARD, |line| seen.push(line.to_owned()));
+        let ended = wait_until_silent(&mut child, &lines, (GUARD, GUARD), |line| {
+            seen.push(line.to_owned());
+        });
         assert!(ended.expect("it can be waited for").is_success());
         assert_eq!(seen, ["late"]);
         late.join().expect("no panic").expect("somebody reads");

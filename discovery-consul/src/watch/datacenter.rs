@@ -516,9 +516,10 @@ fn is_addressable(name: &str) -> bool {
     !UNADDRESSABLE.contains(&name)
 }
 
-/// Returns the wait before an unreadable service is read again.
+/// Returns the wait before an unreadable service is read again, which is never later than a readable one would be.
 fn backoff(options: &WatchOptions, attempts: u32) -> Duration {
-    let policy = Backoff::new(options.follow.backoff, options.follow.rejected);
+    let longest = options.follow.rejected.min(options.reread);
+    let policy = Backoff::new(options.follow.backoff.min(longest), longest);
     policy.wait(attempts.saturating_add(1), fastrand::f64())
 }
 

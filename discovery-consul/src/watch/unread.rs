@@ -22,7 +22,8 @@ struct Unread {
 }
 
 impl UnreadServices {
-    /// Records that a service could not be read. Returns the number of consecutive failures.
+    /// Records that a service could not be read. Returns the number of consecutive failures before
+    /// this one.
     pub(super) fn failed(&mut self, name: &Arc<str>, reason: Arc<str>) -> u32 {
         let attempts = self.0.get(name).map_or(0, |unread| unread.attempts);
         let unread = Unread {

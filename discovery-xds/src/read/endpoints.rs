@@ -106,56 +106,79 @@ const PANIC_THRESHOLD: usize = 50;
 /// 100 of 140 passes requests on to the next one.
 const OVERPROVISIONING: usize = 140;
 
-/// Counts of the endpoints' health states.
+/// Counts of the endpoints' health states, and Envoy's decision about panic.
+///
+/// Source: `recalculatePerPriorityState`, `recalculatePerPriorityPanic` and `isHostSetInPanic` of Envoy (commit
+/// 00cf9a05) in `source/extensions/load_balancing_policies/common/load_balancer_impl.cc`, with the defaults 50 (the
+/// policies' `config.cc`) and 140 (`kDefaultOverProvisioningFactor`). `HostImplBase::setEdsHealthFlag` and
+/// `excludeBasedOnHealthFlag` of `source/common/upstream/upstream_impl.cc` map the states: endpoints that drain are not
+/// counted at all, in older versions they are unhealthy. The examples of Envoy's documentation
+/// (`intro/arch_overview/upstream/load_balancing/panic_threshold`) are a test.
 #[derive(Debug, Default)]
 struct Statuses {
     priorities: BTreeMap<u32, Availability>,
+}
+
+/// Counts of the endpoints of one priority, without those that drain.
+#[derive(Debug, Default)]
+struct Availability {
+    counted: usize,
+    healthy: usize,
     degraded: usize,
 }
 
-/// Counts of the endpoints of one priority.
-#[derive(Debug, Default)]
-struct Availability {
-    all: usize,
-    unhealthy: usize,
-}
-
 impl Availability {
-    /// Returns the part of endpoints that are not unhealthy, in percent of `whole`.
-    fn part_of(&self, whole: usize) -> usize {
-        (self.all - self.unhealthy) * whole / self.all.max(1)
+    /// Returns so many endpoints in percent of `whole`; 0 if none are counted.
+    fn part_of(&self, endpoints: usize, whole: usize) -> usize {
+        endpoints * whole / self.counted.max(1)
+    }
+
+    fn available(&self) -> usize {
+        self.healthy + self.degraded
+    }
+
+    /// Returns the part of all requests that the priority could take, in percent.
+    fn capacity(&self) -> usize {
+        let capacity = |endpoints| self.part_of(endpoints, OVERPROVISIONING).min(100);
+        capacity(self.healthy) + capacity(self.degraded)
+    }
+
+    fn panics(&self) -> bool {
+        self.part_of(self.available(), 100) < PANIC_THRESHOLD
     }
 }
 
 impl Statuses {
     fn add(&mut self, priority: u32, status: HealthStatus) {
         let counts = self.priorities.entry(priority).or_default();
-        counts.all += 1;
         match status {
-            HealthStatus::Unhealthy | HealthStatus::Timeout => counts.unhealthy += 1,
-            HealthStatus::Degraded => self.degraded += 1,
-            _ => {}
+            HealthStatus::Draining => return,
+            HealthStatus::Unhealthy | HealthStatus::Timeout => {}
+            HealthStatus::Degraded => counts.degraded += 1,
+            HealthStatus::Unknown | HealthStatus::Healthy => counts.healthy += 1,
         }
+        counts.counted += 1;
     }
 
-    /// Returns true if Envoy would send requests to all endpoints of a priority, healthy or not. It does not
-    /// as long as the priorities have enough available endpoints together.
+    /// Returns true if Envoy would send requests to endpoints that are not available. It does not as long as the
+    /// priorities can take all requests together. Otherwise each priority decides for itself, and one without an
+    /// available endpoint gets no requests unless all panic.
     fn panics(&self) -> bool {
         let priorities = || self.priorities.values();
-        let total: usize = priorities()
-            .map(|counts| counts.part_of(OVERPROVISIONING).min(100))
-            .sum();
-        total < 100 && priorities().any(|counts| counts.part_of(100) < PANIC_THRESHOLD)
+        !self.priorities.is_empty()
+            && priorities().map(Availability::capacity).sum::<usize>() < 100
+            && (priorities().all(Availability::panics)
+                || priorities().any(|counts| counts.panics() && counts.available() > 0))
     }
 
     fn report(&self, reading: &mut Reading) {
-        if self.degraded > 0 {
+        if self.priorities.values().any(|counts| counts.degraded > 0) {
             reading.differs(
                 "health_status",
                 "degraded endpoints get requests as healthy ones do",
             );
         }
-        let has_none = |counts: &Availability| counts.unhealthy == counts.all;
+        let has_none = |counts: &Availability| counts.available() == 0;
         if !self.priorities.is_empty() && self.priorities.values().all(has_none) {
             reading.differs(
                 "health_status",

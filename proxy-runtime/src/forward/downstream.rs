@@ -459,16 +459,14 @@ impl Downstream for ServiceDownstream {
         download.note_caller(&self.record.slot);
         loop {
             // Received data goes first: a caller that does not take it stops the reading.
-            ready!(download.poll_put(&self.record.slot, has_news));
-            if download.is_done {
+            let put = download.poll_put(&self.record.slot, has_news);
+            if put.is_ready() && download.is_done {
                 return Poll::Ready(Ok(()));
             }
-            if download.poll_hold(has_news).is_pending() {
+            // The caller's body polls the exchange, so it comes back here when it takes the data.
+            if put.is_pending() || download.poll_hold(has_news).is_pending() || download.is_full {
+                // Callers may take their time, and there may be many.
                 connection.input.rest();
-                return Poll::Pending;
-            }
-            if download.is_full {
-                // The caller's body polls the exchange, so it comes back here when it takes the data.
                 return Poll::Pending;
             }
             let Some(incoming) = &mut download.begun else {

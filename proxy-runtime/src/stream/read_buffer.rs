@@ -13,7 +13,7 @@ use super::recycled::{self, LARGE, LITTLE, MEDIUM, MOST_COPIED, SMALL, Taking};
 
 /// The divisor of the capacity below which content is copied. A copy of little content is cheaper
 /// than giving the buffer away, and holds less memory.
-const COPIED: usize = 4;
+const COPIED: usize = 2;
 
 /// Bytes that were read from a socket and not consumed yet.
 ///
@@ -28,6 +28,9 @@ pub(crate) struct ReadBuffer {
     start: usize,
     /// The size of the next read.
     next: Size,
+    /// Bytes of the buffer that was given away by the last [`take`](Self::take), beyond its content.
+    #[cfg(all(feature = "http2", feature = "server"))]
+    given: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,10 +114,33 @@ impl ReadBuffer {
         if !is_all || count < self.bytes.capacity() / COPIED {
             let taken = Bytes::copy_from_slice(&self.filled()[..count]);
             self.consume(count);
+            self.note_given(0);
             return taken;
         }
         let start = std::mem::take(&mut self.start);
+        self.note_given(self.bytes.capacity() - count);
         Bytes::from(std::mem::take(&mut self.bytes)).slice(start..)
+    }
+
+    #[inline]
+    #[cfg_attr(
+        not(all(feature = "http2", feature = "server")),
+        expect(clippy::unused_self, reason = "for responses that share a connection")
+    )]
+    fn note_given(&mut self, bytes: usize) {
+        #[cfg(all(feature = "http2", feature = "server"))]
+        {
+            self.given = bytes as u32;
+        }
+        #[cfg(not(all(feature = "http2", feature = "server")))]
+        let _ = bytes;
+    }
+
+    /// Returns the bytes that the value of the last [`take`](Self::take) keeps in memory beyond itself, once.
+    #[cfg(all(feature = "http2", feature = "server"))]
+    #[inline]
+    pub(crate) fn take_given(&mut self) -> usize {
+        std::mem::take(&mut self.given) as usize
     }
 
     /// Like [`take`](Self::take), for a head. Parts of a head are kept one by one; there is one
@@ -160,7 +186,13 @@ impl ReadBuffer {
         io: &mut T,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        ready!(io.poll_readable(cx))?;
+        match io.poll_readable(cx) {
+            Poll::Ready(is_readable) => is_readable?,
+            Poll::Pending => {
+                self.rest();
+                return Poll::Pending;
+            }
+        }
         self.poll_fill(io, cx)
     }
 
@@ -312,6 +344,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_transfer_that_waits_holds_no_memory() {
+        let (mut near, mut far) = duplex(1 << 20);
+        let mut buffer = ReadBuffer::default();
+        for _ in 0..3 {
+            far.write_all(&[7; 2 * SMALL]).await.unwrap();
+            let mut read_in_all = 0;
+            while read_in_all < 2 * SMALL {
+                let count = read(&mut buffer, &mut near).await;
+                buffer.consume(count);
+                read_in_all += count;
+            }
+            assert!(buffer.bytes.capacity() > 0);
+            let polled = poll_fn(|cx| Poll::Ready(buffer.poll_read(&mut near, cx).is_pending()));
+            assert!(polled.await);
+            assert_eq!(buffer.bytes.capacity(), 0);
+        }
+    }
+
+    #[tokio::test]
     async fn what_is_there_stays_while_more_comes() {
         let (mut near, mut far) = duplex(1 << 20);
         let sent: Vec<u8> = (0..100_000_u32).map(|i| i as u8).collect();
@@ -437,12 +488,23 @@ mod tests {
 
     #[test]
     fn a_small_part_is_copied_and_a_large_whole_is_handed_over() {
-        let mut buffer = ReadBuffer::with(&[1; 10_000]);
+        let mut buffer = ReadBuffer::with(&[1; 20_000]);
         assert_eq!(buffer.take(10), [1; 10].as_slice());
-        assert_eq!(buffer.filled().len(), 9_990);
+        assert_eq!(buffer.filled().len(), 19_990);
         let place = buffer.filled().as_ptr();
-        let rest = buffer.take(9_990);
+        let rest = buffer.take(19_990);
         assert_eq!(rest.as_ptr(), place);
         assert!(buffer.is_empty());
+        #[cfg(all(feature = "http2", feature = "server"))]
+        assert_eq!(
+            [buffer.take_given(), buffer.take_given()],
+            [SMALL - 19_990, 0]
+        );
+        // Less than half of the memory.
+        let mut buffer = ReadBuffer::with(&[1; SMALL / 2 - 1]);
+        let place = buffer.filled().as_ptr();
+        assert_ne!(buffer.take(SMALL / 2 - 1).as_ptr(), place);
+        #[cfg(all(feature = "http2", feature = "server"))]
+        assert_eq!(buffer.take_given(), 0);
     }
 }

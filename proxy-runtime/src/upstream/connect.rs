@@ -77,10 +77,9 @@ impl Connector {
         announced: Option<AnnouncedClient>,
     ) -> Result<Opened, ConnectError> {
         if let Some(name) = upstream.connector() {
-            return self
-                .connectors
-                .open(name, cluster, address, protocols)
-                .await;
+            // Boxed as all but the plain way, which most connections take.
+            let opening = self.connectors.open(name, cluster, address, protocols);
+            return Box::pin(opening).await;
         }
         match address.scheme() {
             Scheme::Http => {
@@ -88,8 +87,8 @@ impl Connector {
                     .await
             }
             Scheme::Https => {
-                self.open_tls(cluster, address, upstream, protocols, announced)
-                    .await
+                let opening = self.open_tls(cluster, address, upstream, protocols, announced);
+                Box::pin(opening).await
             }
         }
     }
@@ -117,7 +116,7 @@ impl Connector {
         announced: Option<AnnouncedClient>,
     ) -> Result<Opened, ConnectError> {
         if let Some(proxy) = upstream.web_proxy(address) {
-            return self.open_through(cluster, proxy, address, protocols).await;
+            return Box::pin(self.open_through(cluster, proxy, address, protocols)).await;
         }
         let begun = Instant::now();
         let addresses = self

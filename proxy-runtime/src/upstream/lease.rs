@@ -47,7 +47,7 @@ impl Lease {
         absolute: Option<Box<AbsoluteForm>>,
     ) -> Result<Self, ConnectError> {
         if is_http2 {
-            return Self::greet_http2(io, peer).await;
+            return Box::pin(Self::greet_http2(io, peer)).await;
         }
         let mut connection = Http1Connection::new(io, peer);
         connection.absolute = absolute;

@@ -54,6 +54,7 @@ mod transport;
 mod tunnel;
 mod web_proxy;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -191,7 +192,7 @@ impl UpstreamPool {
         // A fresh connection is one that is opened from now on.
         let since = wanted.fresh.then_some(now);
         let is_queued = AtomicBool::new(false);
-        let acquired = pool.acquire(&self.shared.connector, &wanted, since, &is_queued);
+        let acquired = pin!(pool.acquire(&self.shared.connector, &wanted, since, &is_queued));
         self.in_time(acquired, due, &is_queued).await
     }
 
@@ -233,7 +234,8 @@ impl UpstreamPool {
         let pool = self.of(&wanted);
         let slot = failed.into_slot();
         let is_queued = AtomicBool::new(false);
-        let replaced = pool.replace(&self.shared.connector, &wanted, since, (slot, &is_queued));
+        let slot = (slot, &is_queued);
+        let replaced = pin!(pool.replace(&self.shared.connector, &wanted, since, slot));
         self.in_time(replaced, due, &is_queued).await
     }
 

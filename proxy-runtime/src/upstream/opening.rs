@@ -92,8 +92,9 @@ impl Opening<'_> {
             connector: self.connector,
             since: Instant::now(),
         };
-        // A certificate verifier of the program may panic, which must end only this attempt.
-        let opened = contained(self.open_and_greet(slot)).await;
+        // A certificate verifier of the program may panic, which must end only this attempt. Boxed, since the futures
+        // that wait for it hold it more than once: a client may have many streams wait for a destination.
+        let opened = contained(Box::pin(self.open_and_greet(slot))).await;
         let opened = opened.unwrap_or_else(|panic| {
             let panic = io::Error::other(format!("a panic: {}", panic.0));
             Err(ConnectError::Open(Arc::new(panic)))

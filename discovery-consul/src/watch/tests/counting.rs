@@ -1,8 +1,11 @@
 //! Tests of the number of calls for each change.
 
+use std::collections::BTreeMap;
+
 use tokio::time::Instant;
 
 use super::*;
+use crate::testing::Fault;
 use HealthStatus::{Critical, Passing};
 
 /// No timer of its own is the cause of anything here.
@@ -267,4 +270,81 @@ async fn five_hundred_services_cost_a_bounded_number_of_requests_a_minute() {
     let mean = late.iter().sum::<usize>() / late.len();
     let is_even = |&minute: &usize| minute * 10 <= mean * 13 && minute * 13 >= mean * 10;
     assert!(late.iter().all(is_even), "{minutes:?}");
+}
+
+/// The times between two reads of each service, from the request with this number until now.
+fn gaps(consul: &FakeConsul, first: usize) -> BTreeMap<String, Vec<Duration>> {
+    let mut reads = BTreeMap::<_, Vec<_>>::new();
+    for request in consul.requests().split_off(first) {
+        if let Some(service) = request.path.strip_prefix("health/service/") {
+            let times = reads.entry(service.to_owned()).or_default();
+            times.push(request.at);
+        }
+    }
+    let gaps = |mut times: Vec<Instant>| {
+        times.push(Instant::now());
+        times.windows(2).map(|pair| pair[1] - pair[0]).collect()
+    };
+    let each = reads.into_iter();
+    each.map(|(service, times)| (service, gaps(times)))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_single_service_is_read_again_within_its_time() {
+    let consul = consul_with(200);
+    let watched = Watched::start(&consul, WatchOptions::default()).await;
+    watched.pass(900).await;
+    let mut gaps = gaps(&consul, 0);
+    // One without instances is read after a change.
+    gaps.remove("consul");
+    assert_eq!(gaps.len(), 200);
+    let limit = Duration::from_secs(90);
+    for (service, gaps) in gaps {
+        assert!(gaps.len() >= 10, "{service}: {gaps:?}");
+        assert!(gaps.iter().all(|gap| *gap <= limit), "{service}: {gaps:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_service_that_cannot_be_read_is_tried_again_within_its_time() {
+    const BROKEN: [&str; 3] = ["s0001", "s0002", "s0003"];
+    // Half a second, then twice as long each time, up to 30 s: the default. Then services that are read more often.
+    for (reread, longest) in [(90, 30.0), (10, 10.0)] {
+        let consul = consul_with(50);
+        let options = WatchOptions::default().with_reread(Duration::from_secs(reread));
+        let mut watched = Watched::start(&consul, options).await;
+        let first = consul.requests().len();
+        for service in BROKEN {
+            let path = format!("health/service/{service}");
+            consul.fail(&path, Fault::Status(500, "boom"));
+            consul.set_check("sas", &format!("{service}-0"), Critical);
+        }
+        watched.pass(600).await;
+        let all = gaps(&consul, first);
+        assert_eq!(all.len(), 50);
+        for service in BROKEN {
+            let (gaps, mut limit) = (&all[service], 0.5_f64);
+            for gap in gaps {
+                assert!(
+                    gap.as_secs_f64() <= limit + 0.01,
+                    "{service}, {limit} s: {gaps:?}"
+                );
+                limit = (2.0 * limit).min(longest);
+            }
+            // Not much more often either.
+            let most = 600.0 / (longest / 2.0) + 10.0;
+            assert!(gaps.len() as f64 <= most, "{service}: {gaps:?}");
+        }
+        let limit = Duration::from_secs(reread);
+        for (service, gaps) in &all {
+            assert!(gaps.iter().all(|gap| *gap <= limit), "{service}: {gaps:?}");
+        }
+        let healed = Instant::now();
+        consul.heal();
+        let is_read = |state: &WatchState| state.datacenters[0].unread.is_empty();
+        watched.when("all are read", is_read).await;
+        let took = healed.elapsed().as_secs_f64();
+        assert!(took <= longest + 0.01, "{took} s");
+    }
 }

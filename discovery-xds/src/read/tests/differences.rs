@@ -165,29 +165,78 @@ fn health_that_counts_otherwise_is_reported() {
     }
 }
 
+fn place(priority: u32, statuses: &[HealthStatus]) -> LocalityLbEndpoints {
+    LocalityLbEndpoints {
+        priority,
+        lb_endpoints: statuses.iter().copied().map(endpoint).collect(),
+        ..LocalityLbEndpoints::default()
+    }
+}
+
+/// Returns true if the health of the endpoints of these priorities is reported.
+fn is_reported(priorities: &[&[HealthStatus]]) -> bool {
+    let places = (0..).zip(priorities);
+    let assignment = ClusterLoadAssignment {
+        cluster_name: "c".to_owned(),
+        endpoints: places
+            .map(|(priority, statuses)| place(priority, statuses))
+            .collect(),
+        ..ClusterLoadAssignment::default()
+    };
+    let (_, problems) = read_endpoints(&assignment).unwrap();
+    let found = differences(&problems);
+    assert!(found.len() <= 1, "{found:?}");
+    !found.is_empty()
+}
+
+/// The examples of Envoy's documentation: the healthy parts of two priorities in percent, and true if one panics.
 #[test]
-fn panic_is_reported_unless_the_priorities_suffice_together() {
+fn panic_is_reported_for_the_examples_of_envoys_documentation() {
     use HealthStatus::{Healthy, Unhealthy};
-    for (other, reported) in [
-        (&[Healthy][..], 0),
-        (&[Healthy, Unhealthy], 1),
-        (&[Unhealthy], 1),
+    for (first, second, panics) in [
+        (72, 100, false),
+        (71, 100, false),
+        (50, 100, false),
+        (25, 100, false),
+        (0, 100, false),
+        (72, 72, false),
+        (71, 71, false),
+        (50, 60, false),
+        (25, 25, true),
+        (5, 65, true),
     ] {
-        let place = |priority, statuses: &[HealthStatus]| LocalityLbEndpoints {
-            priority,
-            lb_endpoints: statuses.iter().copied().map(endpoint).collect(),
-            ..LocalityLbEndpoints::default()
-        };
-        let assignment = ClusterLoadAssignment {
-            cluster_name: "c".to_owned(),
-            endpoints: vec![
-                place(0, &[Healthy, Unhealthy, Unhealthy, Unhealthy, Unhealthy]),
-                place(1, other),
+        let of = |healthy| [vec![Healthy; healthy], vec![Unhealthy; 100 - healthy]].concat();
+        let reported = is_reported(&[&of(first), &of(second)]);
+        assert_eq!(reported, panics, "{first} % and {second} %");
+    }
+}
+
+#[test]
+fn panic_counts_endpoints_as_envoy_does() {
+    use HealthStatus::{Draining, Healthy, Timeout, Unhealthy, Unknown};
+    for (priorities, reported) in [
+        // Exactly the threshold is enough.
+        (&[&[Healthy, Unhealthy][..]][..], false),
+        (&[&[Unknown, Timeout, Unhealthy]], true),
+        // What drains is not counted: one of two.
+        (&[&[Healthy, Unhealthy, Draining, Draining]], false),
+        (&[&[Healthy, Unhealthy, Unhealthy, Draining]], true),
+        (&[&[Draining]], true),
+        // 28 % and 70 % do not suffice together, and the first one has 20 % healthy endpoints.
+        (
+            &[
+                &[Healthy, Unhealthy, Unhealthy, Unhealthy, Unhealthy],
+                &[Healthy, Unhealthy],
             ],
-            ..ClusterLoadAssignment::default()
-        };
-        let (_, problems) = read_endpoints(&assignment).unwrap();
-        assert_eq!(differences(&problems).len(), reported, "{other:?}");
+            true,
+        ),
+        // The first one panics, and gets no requests.
+        (&[&[Unhealthy], &[Healthy, Unhealthy]], false),
+        (&[&[Draining], &[Healthy, Unhealthy]], false),
+        // All panic: each gets requests by the number of its endpoints.
+        (&[&[Unhealthy], &[Healthy, Unhealthy, Unhealthy]], true),
+    ] {
+        assert_eq!(is_reported(priorities), reported, "{priorities:?}");
     }
 }
 

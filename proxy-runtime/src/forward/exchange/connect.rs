@@ -1,5 +1,7 @@
 //! The connection for a request, and the retry over another one.
 
+use std::pin::pin;
+
 use http::StatusCode;
 
 use super::downstream::{Downstream, ExchangeStateOf, Headed, Upload};
@@ -107,7 +109,7 @@ impl<'a> ResolvedRoute<'a> {
     ) -> Result<Link, Unconnected> {
         let due = self.head_due(down, recorder);
         loop {
-            let waited = within(due, policy::wait(self.route, waiting));
+            let waited = pin!(within(due, policy::wait(self.route, waiting)));
             let decide = match down.unless_gone(true, waited).await {
                 None => return Err(Unconnected::Disconnected),
                 Some(decide) => decide.map_err(Unconnected::Failed)?,
@@ -157,7 +159,8 @@ impl<'a> ResolvedRoute<'a> {
         // Before there is a connection: failing to connect counts for the destination, too.
         recorder.sent_to(self.destination(&picked));
         loop {
-            let acquiring = place.acquire(picked.index);
+            // Pinned here, as what is passed on is held twice: many streams of a client may wait for a destination.
+            let acquiring = pin!(place.acquire(picked.index));
             let error = match down.unless_gone(true, acquiring).await {
                 Some(Ok(mut lease)) => {
                     recorder.ready();
@@ -210,11 +213,15 @@ impl<'a> ResolvedRoute<'a> {
         };
         let Link { picked, lease, .. } = link;
         let connection = (lease, flow.progress.since);
-        let attempts = &mut flow.attempts;
-        let reconnecting = place.reconnect(next, before, connection, &head, attempts, recorder);
         // The upload reads the rest of a body.
         let is_watched = !flow.upload.needs_more();
-        let (moved, mut lease) = match down.unless_gone(is_watched, reconnecting).await {
+        let reconnected = {
+            let attempts = &mut flow.attempts;
+            let reconnecting =
+                pin!(place.reconnect(next, before, connection, &head, attempts, recorder));
+            down.unless_gone(is_watched, reconnecting).await
+        };
+        let (moved, mut lease) = match reconnected {
             Some(Ok(connected)) => connected,
             Some(Err(error)) => return Again::Unconnected(Unconnected::Failed(error)),
             None => return Again::Unconnected(Unconnected::Disconnected),

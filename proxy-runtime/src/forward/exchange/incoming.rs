@@ -27,6 +27,9 @@ pub(crate) struct Incoming {
     received: u64,
     /// Body bytes already counted for the destination.
     counted: u64,
+    /// Bytes that `data` keeps in memory beyond itself.
+    #[cfg(all(feature = "http2", feature = "server"))]
+    pub(crate) behind: usize,
 }
 
 impl Incoming {
@@ -62,6 +65,8 @@ impl Incoming {
             body,
             received: data.len() as u64,
             counted: 0,
+            #[cfg(all(feature = "http2", feature = "server"))]
+            behind: 0,
             data,
             trailers: None,
             rules,
@@ -107,6 +112,10 @@ impl Incoming {
                 Ok(data) => {
                     self.received += data.len() as u64;
                     self.data = data;
+                    #[cfg(all(feature = "http2", feature = "server"))]
+                    {
+                        self.behind = connection.input.take_given();
+                    }
                 }
                 Err(frame) => {
                     let mut trailers = frame.into_trailers().unwrap_or_default();

@@ -108,11 +108,15 @@ fn report(event: &Event<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::sync::mpsc;
     use std::time::UNIX_EPOCH;
 
     use http::Version;
+    use tracing::Level;
 
     use super::*;
+    use crate::fixtures::Log;
     use crate::server::Outcome;
 
     fn record(path: &str) -> AccessRecord<'_> {
@@ -153,5 +157,63 @@ mod tests {
         let paths: Vec<_> = text.lines().map(|line| line.contains("/1 HTTP")).collect();
         assert_eq!(paths, [true, false], "{text}");
         assert_eq!(log.dropped(), 0);
+    }
+
+    /// A pipe that nobody reads until the sender is dropped.
+    struct UnreadPipe(mpsc::Receiver<()>);
+
+    impl Write for UnreadPipe {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.0.recv();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn records_that_nobody_reads_are_dropped_and_counted() {
+        let (unread, pipe) = mpsc::channel();
+        let (format, query) = (AccessLogFormat::Text, QueryLogging::Names);
+        let output = Output::stream(UnreadPipe(pipe));
+        let log = AccessLogWriter::start(output, format, query).unwrap();
+        let path = format!("/{}", "a".repeat(4000));
+        // More than the queue takes.
+        let most = Capacity::default().lines + 1;
+        let logged = (1..=2 * most).find(|_| {
+            log.log(&record(&path));
+            log.dropped() > 0
+        });
+        assert!(logged.is_some_and(|logged| logged > 1), "{logged:?}");
+        assert!(!log.flush(Duration::ZERO));
+        drop(unread);
+        assert!(log.flush(Duration::from_secs(60)));
+        assert_eq!(log.dropped(), 1);
+    }
+
+    #[test]
+    fn each_change_of_state_is_one_line() {
+        let (log, _guard) = Log::start();
+        let error = io::Error::other("no room");
+        for (event, level, text) in [
+            (Event::Failed(&error), Level::WARN, "error=no room"),
+            (Event::Recovered, Level::INFO, "can be written again"),
+            (Event::Dropped(17), Level::WARN, "lines=17"),
+            (Event::Reopened, Level::INFO, "was opened again"),
+            (
+                Event::NotReopened(&error),
+                Level::WARN,
+                "the old one is written on",
+            ),
+        ] {
+            report(&event);
+            let [line] = &log.take(targets::ACCESS)[..] else {
+                panic!("{event:?}: not one line");
+            };
+            assert_eq!(line.level, level, "{event:?}");
+            assert!(line.fields.contains(text), "{event:?}: {line:?}");
+        }
     }
 }

@@ -91,8 +91,8 @@ impl<B: Body> ResponseBody<B> {
 
     /// Takes the line of the access log, for the tunnel that follows.
     #[cfg(feature = "http2")]
-    pub(crate) fn take_draft(&mut self) -> Option<Box<Draft>> {
-        self.tracking.record.draft.take()
+    pub(crate) fn take_draft(self: Pin<&mut Self>) -> Option<Box<Draft>> {
+        self.project().tracking.record.draft.take()
     }
 
     /// Ends the response, which its client does not get whole for this cause.

@@ -1,7 +1,7 @@
 //! The backlog of a connection: data that its streams have sent and its socket has not accepted
 //! yet.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
@@ -18,8 +18,8 @@ const MOST_IF_SHARED: u64 = 128 * 1024;
 /// The maximum while memory is tight.
 const MOST_IF_TIGHT: u64 = 32 * 1024;
 
-/// Data of a connection that were passed to `h2` and may not have reached the socket, and the
-/// streams that wait for it. `is_shared`: several responses are in progress.
+/// Data of a connection that were passed to `h2` and may not have reached the socket, with the memory that they hold
+/// beyond themselves, and the streams that wait for it. `is_shared`: several responses are in progress.
 ///
 /// Used by one thread only, except by tunnels, which services may move to other threads.
 #[derive(Debug, Default)]
@@ -27,8 +27,6 @@ pub(crate) struct Backlog {
     held: AtomicU32,
     /// True if data of several responses may be among it. The last one of them gets no more room than they had.
     is_shared: AtomicBool,
-    /// Number of bytes that the connection had written at the last update of `held`.
-    written: AtomicU64,
     /// Boxed, since most connections never have waiting streams.
     waiting: Mutex<Option<Box<BacklogEntry>>>,
 }
@@ -56,7 +54,7 @@ impl Backlog {
         Poll::Pending
     }
 
-    /// Waits until half of the room is free, so that there is enough for what a read from a destination brings: the
+    /// Waits unless half of the room is free, so that there is enough for what a read from a destination brings: the
     /// rest of that would be held for its stream.
     #[inline]
     pub(crate) fn poll_read(&self, is_shared: bool, cx: &mut Context<'_>) -> Poll<()> {
@@ -84,7 +82,7 @@ impl Backlog {
         held != 0 && held > self.most(is_shared) / 2
     }
 
-    /// Number of bytes that were passed on and may not have reached the socket.
+    /// Number of bytes that were passed on since everything was written.
     pub(crate) fn held(&self) -> u64 {
         self.held.load(Relaxed).into()
     }
@@ -98,28 +96,25 @@ impl Backlog {
         self.held.fetch_add(bytes as u32, Relaxed);
     }
 
-    /// Records a flush of `h2`: `written` is the total of the connection, and everything was
-    /// written unless the socket is full. The total includes frame headers, so the backlog seems
-    /// smaller than it is until it is empty.
-    pub(super) fn is_flushed(&self, written: u64, is_full: bool, is_shared: bool) {
-        let before = self.written.swap(written, Relaxed);
-        let held = self.held();
-        if held == 0 {
+    /// Records the memory that data of a stream hold beyond themselves, until everything is written.
+    #[inline]
+    pub(crate) fn hold_behind(&self, bytes: usize) {
+        if bytes > 0 {
+            self.held.fetch_add(bytes as u32, Relaxed);
+        }
+    }
+
+    /// Records a flush of `h2`: everything was written unless the socket is full.
+    ///
+    /// A part that was written frees nothing: it may be that of a buffer whose rest waits, since `h2` writes a frame of
+    /// one stream after that of another. What the system has taken meanwhile keeps the line busy.
+    pub(super) fn is_flushed(&self, is_full: bool) {
+        if is_full || self.held() == 0 {
             return;
         }
-        let left = match is_full {
-            true => held.saturating_sub(written - before),
-            false => 0,
-        };
-        self.held.store(left as u32, Relaxed);
-        if left == 0 {
-            self.is_shared.store(false, Relaxed);
-        }
-        // At least half is free, so that a slow socket does not wake all streams for every few
-        // bytes.
-        if left <= self.most(is_shared) / 2 {
-            self.wake();
-        }
+        self.held.store(0, Relaxed);
+        self.is_shared.store(false, Relaxed);
+        self.wake();
     }
 
     /// Records that the socket is closed, so that tunnels, which may outlive their connection,
@@ -176,14 +171,13 @@ mod tests {
             "it is listed once"
         );
 
-        backlog.is_flushed(100, true, false);
-        assert_eq!(woken.0.load(SeqCst), 0, "a little is not worth it");
-        assert_eq!(backlog.poll_room(false, cx), Poll::Ready(100));
-        backlog.is_flushed(MOST / 2, true, false);
+        backlog.is_flushed(true);
+        assert_eq!(woken.0.load(SeqCst), 0, "a part of it does not count");
+        assert!(backlog.poll_room(false, cx).is_pending());
+        backlog.is_flushed(false);
         assert_eq!(woken.0.load(SeqCst), 1);
-        assert_eq!(backlog.poll_room(false, cx), Poll::Ready(MOST as usize / 2));
-        backlog.is_flushed(MOST / 2 + 1, false, false);
         assert_eq!(backlog.poll_room(false, cx), Poll::Ready(MOST as usize));
+        backlog.is_flushed(false);
         assert_eq!(woken.0.load(SeqCst), 1, "nobody waits");
     }
 
@@ -201,7 +195,7 @@ mod tests {
         let backlog = Backlog::default();
         let mut turn: Vec<_> = (0..3).collect();
         let mut first = Vec::new();
-        for round in 1..=6 {
+        for _ in 0..6 {
             // The first one takes all of the room.
             backlog.add(MOST as usize, false);
             for number in turn {
@@ -209,7 +203,7 @@ mod tests {
                 let cx = &mut Context::from_waker(&waker);
                 assert!(backlog.is_full(false) && backlog.poll_room(false, cx).is_pending());
             }
-            backlog.is_flushed(round * MOST, false, false);
+            backlog.is_flushed(false);
             assert!(!backlog.is_full(false));
             turn = std::mem::take(&mut *order.0.lock());
             first.push(turn[0]);
@@ -227,19 +221,12 @@ mod tests {
         backlog.add(100_000, false);
         set_tight(true);
         assert!(backlog.poll_room(false, cx).is_pending());
-        backlog.is_flushed(50_000, true, false);
-        assert_eq!(woken.0.load(SeqCst), 0, "50 000 are still too much");
-        backlog.is_flushed(90_000, true, false);
+        backlog.is_flushed(true);
+        assert_eq!(woken.0.load(SeqCst), 0);
+        backlog.is_flushed(false);
         assert_eq!(woken.0.load(SeqCst), 1);
-        assert_eq!(
-            backlog.poll_room(false, cx),
-            Poll::Ready(MOST_IF_TIGHT as usize - 10_000)
-        );
-        // More is held than tight memory allows, and then all of it is written.
-        backlog.add(60_000, false);
-        assert!(backlog.poll_room(false, cx).is_pending());
-        backlog.is_flushed(200_000, false, false);
-        assert_eq!(woken.0.load(SeqCst), 2);
+        let all = Poll::Ready(MOST_IF_TIGHT as usize);
+        assert_eq!(backlog.poll_room(false, cx), all);
         set_tight(false);
     }
 
@@ -259,11 +246,13 @@ mod tests {
         // The last of them waits like the others.
         assert!(backlog.is_full(false));
         assert_eq!(backlog.poll_room(false, cx), Poll::Ready(half as usize - 1));
-        backlog.is_flushed(1, true, false);
-        assert_eq!(woken.0.load(SeqCst), 1);
-        assert!(!backlog.is_full(true));
+        // Memory behind the data takes room as well.
+        backlog.hold_behind(half as usize - 2);
+        assert_eq!(backlog.poll_room(false, cx), Poll::Ready(1));
+        assert_eq!(woken.0.load(SeqCst), 0);
         // Then it has as much as any.
-        backlog.is_flushed(2, false, false);
+        backlog.is_flushed(false);
+        assert_eq!(woken.0.load(SeqCst), 1);
         assert_eq!(backlog.poll_room(false, cx), Poll::Ready(MOST as usize));
     }
 
@@ -278,17 +267,5 @@ mod tests {
         backlog.is_gone();
         assert_eq!(woken.0.load(SeqCst), 1);
         assert_eq!(backlog.poll_room(false, cx), Poll::Ready(MOST as usize));
-    }
-
-    #[test]
-    fn heads_of_frames_are_forgotten_when_all_was_written() {
-        let backlog = Backlog::default();
-        let cx = &mut Context::from_waker(Waker::noop());
-        for round in 1..=3 {
-            backlog.add(MOST as usize, false);
-            assert!(backlog.poll_room(false, cx).is_pending());
-            backlog.is_flushed(round * (MOST + 900), false, false);
-            assert_eq!(backlog.poll_room(false, cx), Poll::Ready(MOST as usize));
-        }
     }
 }

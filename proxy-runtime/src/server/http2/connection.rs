@@ -136,10 +136,7 @@ where
         let polled = self.poll_frames();
         let state = &self.state;
         let is_full = state.write_blocked.load(Relaxed);
-        let written = state.written.load(Relaxed);
-        state
-            .backlog
-            .is_flushed(written, is_full, state.is_shared_by_responses());
+        state.backlog.is_flushed(is_full);
         // Counts only while the socket is full: otherwise `h2` has written everything.
         let bytes = match is_full {
             true => state.backlog.held() + state.behind_socket(),

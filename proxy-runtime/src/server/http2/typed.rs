@@ -38,111 +38,131 @@ use crate::stream::{OnUpgrade, Switch};
 /// Serves one request with `handler`.
 ///
 /// Cancel safe: dropping the future cancels the request.
-pub(super) async fn serve<H: Handler>(
+// A client may have many streams that wait, so the future holds nothing twice, as an async fn does with its arguments
+// and each move does that is followed by a wait.
+pub(super) fn serve<H: Handler>(
     mut head: Parts,
     client: StreamClient,
     admission: Result<(), RequestRejection>,
     (handler, found): (&H, Option<RouteIndex>),
-) -> Ending {
+) -> impl Future<Output = Ending> {
     let StreamClient {
-        respond,
+        mut respond,
         body,
         record,
         deadline,
         ..
     } = client;
-    let connection = record.connection.clone();
-    let rules = ResponseRules::of(&head);
-    let response_context = StreamResponseContext {
-        is_head: head.method == Method::HEAD,
-        is_call: is_grpc_call(&head.method, &head.headers),
-    };
-    let mut tunnel = None;
-    let mut rejected = None;
-    let has_body = body.is_some();
-    let mut expectation = expectation(&head.headers);
-    let call = match admission {
-        Ok(()) if head.method == Method::CONNECT => {
-            // The data of a tunnel follow the response, so the request has no body.
-            tunnel = body.map(|body| (body, offer(&mut head)));
-            let request = Request::from_parts(head, RequestBody::empty());
-            ServiceCall::of(handler, (&mut Some(request), found), rules, record)
-        }
-        Ok(()) => {
-            let body = match body {
-                Some(body) => {
-                    let mut reader = StreamReader::new(body, declared_length(&head.headers));
-                    if let Some(expectation) = &expectation {
-                        reader.expect_continue(Arc::clone(expectation));
-                    }
-                    RequestBody::incoming(reader, &connection, response_context.is_call)
+    async move {
+        let connection = record.connection.clone();
+        let rules = ResponseRules::of(&head);
+        let response_context = StreamResponseContext {
+            is_head: head.method == Method::HEAD,
+            is_call: is_grpc_call(&head.method, &head.headers),
+        };
+        let mut tunnel = None;
+        let mut rejected = None;
+        let has_body = body.is_some();
+        let mut expectation = expectation(&head.headers);
+        let mut response = pin!(None::<ResponseBody<H::Body>>);
+        let answered = {
+            let mut call = pin!(match admission {
+                Ok(()) if head.method == Method::CONNECT => {
+                    // The data of a tunnel follow the response, so the request has no body.
+                    tunnel = body.map(|body| (body, offer(&mut head)));
+                    let request = Request::from_parts(head, RequestBody::empty());
+                    ServiceCall::of(handler, (&mut Some(request), found), rules, record)
                 }
-                None => RequestBody::empty(),
-            };
-            let request = Request::from_parts(head, body);
-            ServiceCall::of(handler, (&mut Some(request), found), rules, record)
+                Ok(()) => {
+                    let body = match body {
+                        Some(body) => {
+                            let mut reader =
+                                StreamReader::new(body, declared_length(&head.headers));
+                            if let Some(expectation) = &expectation {
+                                reader.expect_continue(Arc::clone(expectation));
+                            }
+                            RequestBody::incoming(reader, &connection, response_context.is_call)
+                        }
+                        None => RequestBody::empty(),
+                    };
+                    let request = Request::from_parts(head, body);
+                    ServiceCall::of(handler, (&mut Some(request), found), rules, record)
+                }
+                Err(rejection) => {
+                    // Until the client has its response, the rest of its body is harmless.
+                    rejected = body;
+                    ServiceCall::rejected(rejection, rules, record)
+                }
+            });
+            poll_fn(|cx| {
+                // The reset is checked first: the service would see it as well, as a body that ended early.
+                if has_body && respond.poll_reset(cx).is_ready() {
+                    return Poll::Ready(None);
+                }
+                let place = |made| response.set(Some(made));
+                if let Poll::Ready(head) =
+                    while_taking(connection.taking(), || call.as_mut().poll(cx, place))
+                {
+                    return Poll::Ready(Some(head));
+                }
+                let awaited = expectation.as_ref().map(|body| body.poll_awaited(cx));
+                if awaited == Some(Poll::Ready(())) {
+                    expectation = None;
+                    // A stream that is gone is noticed with the response.
+                    let _ = respond.send_informational(continues());
+                }
+                match has_body {
+                    // The reset was polled above.
+                    true => Poll::Pending,
+                    false => respond.poll_reset(cx).map(|_| None),
+                }
+            })
+            .await
+        };
+        let (Some(head), Some(mut body)) = (answered, response.as_mut().as_pin_mut()) else {
+            return Ending::Reset;
+        };
+        let ending = match tunnel {
+            // Any 2xx accepts the tunnel (RFC 9110 section 9.3.6).
+            Some((receive, switch)) if head.status.is_success() => {
+                let ends = (respond, receive, switch);
+                begin_tunnel(head, ends, &connection, body.take_draft());
+                Ending::Settled
+            }
+            _ => {
+                let mut waiting = StreamSend {
+                    connection: &connection,
+                    deadline: &deadline,
+                    room: Room::default(),
+                    held: Held::default(),
+                    behind: body.behind(),
+                    is_exempt: is_grpc(&head.headers),
+                    read_timeout: body.read_timeout(true),
+                    until: body.until(),
+                };
+                match send_head(head, &body, &mut respond, response_context) {
+                    SentHead::Begins(stream) => {
+                        send_body(stream, body, has_body, &mut waiting).await
+                    }
+                    SentHead::IsAll { has_status_only } => {
+                        // The text, which is in memory, is not for such clients.
+                        while has_status_only
+                            && let Some(Ok(_)) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await
+                        {
+                            body.as_mut().written(0, true);
+                        }
+                        Ending::Settled
+                    }
+                    SentHead::Reset => Ending::Reset,
+                }
+            }
+        };
+        // The client may still send the body of a rejected request, so the close must linger.
+        if rejected.is_some_and(|body| !body.is_end_stream()) {
+            connection.unread.store(true, Relaxed);
         }
-        Err(rejection) => {
-            // Until the client has its response, the rest of its body is harmless.
-            rejected = body;
-            ServiceCall::rejected(rejection, rules, record)
-        }
-    };
-    let mut respond = respond;
-    let mut call = pin!(call);
-    let mut body = None;
-    let answered = poll_fn(|cx| {
-        // The reset is checked first: the service would see it as well, as a body that ended early.
-        if has_body && respond.poll_reset(cx).is_ready() {
-            return Poll::Ready(None);
-        }
-        let place = |made| body = Some(made);
-        if let Poll::Ready(head) =
-            while_taking(connection.taking(), || call.as_mut().poll(cx, place))
-        {
-            return Poll::Ready(Some(head));
-        }
-        let awaited = expectation.as_ref().map(|body| body.poll_awaited(cx));
-        if awaited == Some(Poll::Ready(())) {
-            expectation = None;
-            // A stream that is gone is noticed with the response.
-            let _ = respond.send_informational(continues());
-        }
-        match has_body {
-            // The reset was polled above.
-            true => Poll::Pending,
-            false => respond.poll_reset(cx).map(|_| None),
-        }
-    });
-    let (Some(head), Some(mut body)) = (answered.await, body) else {
-        return Ending::Reset;
-    };
-    let ending = match tunnel {
-        // Any 2xx accepts the tunnel (RFC 9110 section 9.3.6).
-        Some((receive, switch)) if head.status.is_success() => {
-            let ends = (respond, receive, switch);
-            begin_tunnel(head, ends, &connection, body.take_draft());
-            Ending::Settled
-        }
-        _ => {
-            let waiting = StreamSend {
-                connection: &connection,
-                deadline: &deadline,
-                room: Room::default(),
-                held: Held::default(),
-                behind: body.behind(),
-                is_exempt: is_grpc(&head.headers),
-                read_timeout: body.read_timeout(true),
-                until: body.until(),
-            };
-            send(head, body, respond, response_context, has_body, waiting).await
-        }
-    };
-    // The client may still send the body of a rejected request, so the close must linger.
-    if rejected.is_some_and(|body| !body.is_end_stream()) {
-        connection.unread.store(true, Relaxed);
+        ending
     }
-    ending
 }
 
 /// Returns the expectation of a client that may wait for `100 Continue`.
@@ -195,15 +215,24 @@ fn begin_tunnel(
     }
 }
 
-/// Sends a response. `has_body`: the request body may still be read.
-async fn send<B>(
+/// The result of sending the head of a response.
+enum SentHead {
+    /// The body follows.
+    Begins(SendStream<Bytes>),
+    /// It was the whole response.
+    IsAll {
+        has_status_only: bool,
+    },
+    Reset,
+}
+
+/// Sends the head of a response with this body.
+fn send_head<B>(
     mut head: response::Parts,
-    body: ResponseBody<B>,
-    mut respond: SendResponse<Bytes>,
+    body: &ResponseBody<B>,
+    respond: &mut SendResponse<Bytes>,
     response_context: StreamResponseContext,
-    has_body: bool,
-    waiting: StreamSend<'_>,
-) -> Ending
+) -> SentHead
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -212,33 +241,23 @@ where
     let length = body.size_hint().exact();
     let is_end = prepare_head(&mut head, response_context, length, body.is_end_stream());
     match respond.send_response(Response::from_parts(head, ()), is_end) {
-        Ok(stream) if !is_end => send_body(stream, body, has_body, waiting).await,
-        Ok(_) => {
-            if has_status_only {
-                let mut body = pin!(body);
-                // The text, which is in memory, is not for such clients.
-                while let Some(Ok(_)) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-                    body.as_mut().written(0, true);
-                }
-            }
-            Ending::Settled
-        }
-        Err(_) => Ending::Reset,
+        Ok(stream) if !is_end => SentHead::Begins(stream),
+        Ok(_) => SentHead::IsAll { has_status_only },
+        Err(_) => SentHead::Reset,
     }
 }
 
-/// Sends a response body. An error of the body resets the stream.
+/// Sends a response body. An error of the body resets the stream. `has_body`: the request body may still be read.
 async fn send_body<B>(
     mut stream: SendStream<Bytes>,
-    body: ResponseBody<B>,
+    mut body: Pin<&mut ResponseBody<B>>,
     has_body: bool,
-    mut waiting: StreamSend<'_>,
+    waiting: &mut StreamSend<'_>,
 ) -> Ending
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    let mut body = pin!(body);
     loop {
         let next = poll_fn(|cx| {
             // The reset is checked first: the body would see it as well, as a request that ended

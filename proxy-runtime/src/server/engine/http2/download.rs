@@ -180,6 +180,9 @@ impl Begun {
                 return Poll::Ready(Err(Disconnected));
             };
             self.room.is_found(room);
+            client
+                .backlog
+                .hold_behind(std::mem::take(&mut incoming.behind));
             let part = compact(incoming.data.split_to(room), client);
             // The last part ends the stream, which saves an empty frame.
             let is_end = incoming.has_all();

@@ -410,6 +410,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
                 Poll::Ready(Err(Disconnected)) => return Poll::Ready(Err(ResponseFailure::Client)),
                 Poll::Pending => {
                     begun.waits_for(client);
+                    connection.input.rest();
                     return Poll::Pending;
                 }
             }
