@@ -97,12 +97,17 @@ impl Logging {
         })
     }
 
-    fn env_filter(&self, variable: Option<String>) -> Result<EnvFilter, Failure> {
-        let (chosen, origin) = match (&self.filter, variable) {
+    /// The filter that applies, and where it is from.
+    fn chosen(&self, variable: Option<String>) -> (String, &'static str) {
+        match (&self.filter, variable) {
             (Some(filter), _) => (filter.clone(), "of the configuration"),
             (None, Some(filter)) => (filter, "in RUST_LOG"),
             (None, None) => (self.unset.to_owned(), "by default"),
-        };
+        }
+    }
+
+    fn env_filter(&self, variable: Option<String>) -> Result<EnvFilter, Failure> {
+        let (chosen, origin) = self.chosen(variable);
         let is_not_a_filter = |error: &dyn std::fmt::Display| {
             Failure::new(format!(
                 "`{chosen}` {origin} is not a log filter: {error}; write for example `{}`",
@@ -123,6 +128,11 @@ pub struct LogControl {
 }
 
 impl LogControl {
+    /// Returns the filter that applies, as it was written.
+    pub fn filter(&self) -> String {
+        self.logging.chosen(std::env::var(VARIABLE).ok()).0
+    }
+
     /// Applies another filter; `None` stands for `RUST_LOG` or the program's own default.
     ///
     /// # Errors

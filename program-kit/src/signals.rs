@@ -32,13 +32,16 @@ impl Others {
     }
 
     /// Logs these signals. Never returns. Cancel safe.
-    async fn hear(&mut self, reopen: &Notify) {
+    async fn hear(&mut self, reopen: &Notify, reloads: &[Arc<Notify>]) {
         loop {
             tokio::select! {
-                // Elsewhere SIGHUP means "read the configuration again", which these programs do by
-                // themselves.
                 _ = self.hang_up.recv() => {
-                    tracing::info!(target: "program", "SIGHUP: nothing to do, files are followed while they change");
+                    let told = match reloads {
+                        [] => "SIGHUP: nothing to do, files are followed while they change",
+                        _ => "SIGHUP: the configuration is read again",
+                    };
+                    tracing::info!(target: "program", "{told}");
+                    reloads.iter().for_each(|reload| reload.notify_one());
                 }
                 _ = self.user_1.recv() => {
                     tracing::info!(target: "program", "SIGUSR1: log files are opened again");
@@ -64,6 +67,7 @@ pub struct Signals {
     #[cfg(unix)]
     others: Option<Others>,
     reopen: Arc<Notify>,
+    reloads: Vec<Arc<Notify>>,
     #[cfg(windows)]
     interrupt: CtrlC,
 }
@@ -86,6 +90,7 @@ impl Signals {
             #[cfg(windows)]
             interrupt: ctrl_c()?,
             reopen: Arc::default(),
+            reloads: Vec::new(),
         })
     }
 
@@ -112,6 +117,14 @@ impl Signals {
         Arc::clone(&self.reopen)
     }
 
+    /// Returns a notification for reading the configuration again, of its own at each call. SIGHUP notifies all of
+    /// them while [`stop`](Self::stop) is awaited.
+    pub fn reload(&mut self) -> Arc<Notify> {
+        let reload = Arc::default();
+        self.reloads.push(Arc::clone(&reload));
+        reload
+    }
+
     /// Waits for a request to stop the program.
     ///
     /// Cancel safe: a signal between two calls ends the second.
@@ -120,7 +133,7 @@ impl Signals {
         {
             let others = async {
                 match &mut self.others {
-                    Some(others) => others.hear(&self.reopen).await,
+                    Some(others) => others.hear(&self.reopen, &self.reloads).await,
                     None => std::future::pending().await,
                 }
             };

@@ -1,5 +1,6 @@
-//! Certificates of listeners, authorities for their clients, and the follower of their files.
+//! Certificates of listeners and of the admin page, authorities for their clients, and the follower of their files.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,20 +17,48 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use crate::faults::Faults;
-use crate::settings::{Clients, Handshakes, Listener, Tls};
+use crate::settings::{Clients, Handshakes, Settings, Tls};
 
 /// The interval at which certificate files are checked. Renewed certificates arrive weeks before the old ones
 /// expire, so there is no hurry.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// The certificates of one listener, and their files.
+/// The certificates of one listener or of the admin page, and their files.
 pub(crate) struct Followed {
-    listener: String,
+    user: TlsUser,
     files: Tls,
     provider: Arc<CryptoProvider>,
     config: TlsServerConfig,
     seen: Vec<Option<Vec<u8>>>,
     seen_authorities: Vec<Option<Vec<u8>>>,
+}
+
+/// A section with `Tls`.
+#[derive(Clone, Debug)]
+pub(crate) enum TlsUser {
+    /// The listener of this name.
+    Listener(String),
+    /// The admin page.
+    Admin,
+}
+
+impl TlsUser {
+    /// Returns the pointer to the settings.
+    fn pointer(&self) -> String {
+        match self {
+            Self::Listener(name) => pointer_to("/Listeners", name) + "/Tls",
+            Self::Admin => "/Admin/Tls".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for TlsUser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listener(name) => write!(f, "the listener `{name}`"),
+            Self::Admin => f.write_str("the admin page"),
+        }
+    }
 }
 
 /// The policy of all other names, and those by name.
@@ -51,17 +80,14 @@ enum AuthoritiesError {
     Unusable(#[from] TlsConfigError),
 }
 
-/// Reads a listener's certificates.
+/// Reads the certificates of a listener or of the admin page.
 pub(crate) fn load(
-    listener: &str,
+    user: TlsUser,
     tls: &Tls,
     provider: &Arc<CryptoProvider>,
 ) -> Result<(TlsServerConfig, Followed), Failure> {
     let failed = |error: &dyn std::error::Error| {
-        Failure::new(format!(
-            "the listener `{listener}` cannot speak TLS: {}",
-            with_causes(error)
-        ))
+        Failure::new(format!("{user} cannot speak TLS: {}", with_causes(error)))
     };
     // The contents are noted before they are used, so that a change in between is found at the next look.
     let (seen, seen_authorities) = (contents(tls), authorities(tls));
@@ -71,7 +97,7 @@ pub(crate) fn load(
     let config = TlsServerConfig::with_policies(Arc::clone(provider), store, default, by_name)
         .map_err(|error| failed(&error))?;
     let followed = Followed {
-        listener: listener.to_owned(),
+        user,
         files: tls.clone(),
         provider: Arc::clone(provider),
         config: config.clone(),
@@ -83,14 +109,19 @@ pub(crate) fn load(
 
 /// Returns the problems of certificates on this machine now: errors of those that cannot be used, and
 /// warnings of those that have expired, which are used all the same.
-pub(crate) fn unusable(listeners: &[Listener]) -> Problems {
+pub(crate) fn unusable(settings: &Settings) -> Problems {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let listeners = settings.listeners.iter().map(|listener| {
+        let user = TlsUser::Listener(listener.name.clone());
+        (user, listener.tls.as_ref())
+    });
+    let admin = settings.admin.iter();
+    let admin = admin.map(|admin| (TlsUser::Admin, admin.tls.as_ref()));
     let with_tls = listeners
-        .iter()
-        .filter_map(|listener| Some((listener, listener.tls.as_ref()?)));
+        .chain(admin)
+        .filter_map(|(user, tls)| Some((user.pointer(), tls?)));
     let mut problems = Problems::new();
-    for (listener, tls) in with_tls {
-        let place = pointer_to("/Listeners", &listener.name) + "/Tls";
+    for (place, tls) in with_tls {
         unusable_pairs(
             tls,
             &format!("{place}/Certificates"),
@@ -235,8 +266,11 @@ impl Followed {
         kept: &str,
         faults: &Faults,
     ) {
-        let listener = &self.listener;
-        let pointer = format!("{}/Tls/{key}", pointer_to("/Listeners", listener));
+        let pointer = format!("{}/{key}", self.user.pointer());
+        let listener = match &self.user {
+            TlsUser::Listener(name) => name.as_str(),
+            TlsUser::Admin => "Admin",
+        };
         match replaced {
             Ok(()) => {
                 tracing::info!(target: "proxy::tls", listener, "{done}");

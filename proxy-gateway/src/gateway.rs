@@ -11,7 +11,7 @@ use discovery_http::{ReqwestTransport, Transport, TransportOptions, tls};
 use program_kit::{Failure, with_causes};
 use proxy_model::CompileOptions;
 use proxy_policies::Policies;
-use proxy_runtime::admin::Admin;
+use proxy_runtime::admin::{Admin, AdminBuilder};
 use proxy_runtime::server::{
     AccessLogFormat, AccessLogWriter, BindError, DrainReport, Listener, LogOutput, QueryLogging,
     RequestTail, Server, ServerHandle,
@@ -24,15 +24,17 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::admin_tokens;
 use crate::affinity_keys;
 use crate::allocator;
-use crate::certificates::{self, Followed};
+use crate::certificates::{self, Followed, TlsUser};
 use crate::commands::unusable;
 use crate::error_pages::FollowedPages;
 use crate::faults::Faults;
 use crate::hot_restart::{HotRestartError, Predecessor};
+use crate::log_filter::LogFilter;
 use crate::request_records;
-use crate::settings::{self, AffinityKeySource, LineFormat, LogFormat, Settings};
+use crate::settings::{self, AffinityKeySource, LineFormat, LogFormat, Settings, TokenSource};
 use crate::starting;
 use crate::traces;
 
@@ -61,6 +63,8 @@ pub(crate) struct Gateway {
 /// The admin page, and its socket.
 struct AdminPage {
     address: SocketAddr,
+    /// True if it speaks TLS.
+    is_secure: bool,
     admin: Admin,
     /// The listening socket, until the page is served.
     socket: Option<TcpListener>,
@@ -101,6 +105,7 @@ impl Gateway {
         settings: &Settings,
         inherited: &mut Vec<std::net::TcpListener>,
         may_be_early: bool,
+        log: &LogFilter,
         sources: F,
     ) -> Result<Self, Failure>
     where
@@ -167,8 +172,8 @@ impl Gateway {
         let server = server
             .bind_with(inherited)
             .map_err(|error| cannot_listen(&error, &settings.listeners))?;
-        let admin_socket = match settings.admin {
-            Some(address) => Some(AdminSocket::open(address, inherited).await?),
+        let admin_socket = match &settings.admin {
+            Some(admin) => Some(AdminSocket::open(admin.address, inherited).await?),
             None => None,
         };
         let is_inherited = admin_socket
@@ -179,7 +184,19 @@ impl Gateway {
             None => None,
         };
 
-        let admin = Admin::builder(proxy.clone()).server(&server);
+        let mut admin = Admin::builder(proxy.clone()).server(&server);
+        let tokens = settings.admin.as_ref().and_then(|of| of.tokens.as_ref());
+        if let Some(read) = &settings.admin {
+            admin = read.hosts.iter().fold(admin, AdminBuilder::host);
+            if let Some(tls) = &read.tls {
+                let (config, files) = certificates::load(TlsUser::Admin, tls, &provider)?;
+                followed.push(files);
+                admin = admin.tls(config);
+            }
+        }
+        if let Some(source) = tokens {
+            admin = admin.tokens(source.tokens().map_err(Failure::new)?);
+        }
         let addresses = server.local_addrs().to_vec();
         // The server accepts connections later, in `serve`: a predecessor may still serve.
         let server = Serving::Bound(Box::new(move || server.start()), addresses);
@@ -190,6 +207,8 @@ impl Gateway {
             }
         }
         tasks.spawn(async { match allocator::give_back().await {} });
+        let expiring = log.clone();
+        tasks.spawn(async move { match expiring.expire().await {} });
         let told = Arc::clone(&merged);
         tasks.spawn(async move { match told.follow_unreachable(&unreachable).await {} });
         let faults = Faults::default();
@@ -208,6 +227,7 @@ impl Gateway {
             Some(socket) => {
                 let mut admin = admin
                     .merged(Arc::clone(&merged))
+                    .log(Arc::new(log.clone()))
                     .problems({
                         let faults = faults.clone();
                         move || faults.problems()
@@ -223,8 +243,14 @@ impl Gateway {
                     admin = admin.requests(requests);
                 }
                 let admin = admin.build();
+                if let Some(file) = tokens.and_then(TokenSource::file) {
+                    let (file, faults) = (file.to_owned(), faults.clone());
+                    tasks.spawn(admin_tokens::follow(admin.clone(), file, faults));
+                }
+                let tls = settings.admin.as_ref().and_then(|of| of.tls.as_ref());
                 Some(AdminPage {
                     address: socket.address,
+                    is_secure: tls.is_some(),
                     admin,
                     socket: Some(socket.listener()?),
                     serving: None,
@@ -293,6 +319,11 @@ impl Gateway {
     /// Returns the address of the admin page.
     pub(crate) fn admin(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(|page| page.address)
+    }
+
+    /// Returns true if the admin page speaks TLS.
+    pub(crate) fn has_secure_admin(&self) -> bool {
+        self.admin.as_ref().is_some_and(|page| page.is_secure)
     }
 
     /// Waits until every source has given a configuration, while a predecessor serves. Configuration kept on
@@ -468,7 +499,8 @@ fn open(
     let opened = match &listener.tls {
         None => Listener::http(listener.address),
         Some(tls) => {
-            let (config, files) = certificates::load(&listener.name, tls, provider)?;
+            let user = TlsUser::Listener(listener.name.clone());
+            let (config, files) = certificates::load(user, tls, provider)?;
             followed.push(files);
             Listener::https(listener.address, config)
         }

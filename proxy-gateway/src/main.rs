@@ -1,5 +1,6 @@
 //! A ready-to-run reverse proxy that discovers its services. See the README of this package.
 
+mod admin_tokens;
 mod affinity_keys;
 mod allocator;
 mod certificates;
@@ -16,6 +17,7 @@ mod hot_restart;
 #[cfg(not(target_os = "linux"))]
 #[path = "hot_restart_elsewhere.rs"]
 mod hot_restart;
+mod log_filter;
 mod logging;
 mod open_files;
 mod preflight;

@@ -18,7 +18,7 @@ use crate::traces;
 /// Returns problems with files: errors keep `run` from starting, warnings do not, such as expired certificates.
 /// Ports are not checked.
 pub(crate) fn files(settings: &Settings, origins: &Origins) -> Problems {
-    let mut problems = certificates::unusable(&settings.listeners);
+    let mut problems = certificates::unusable(settings);
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     if let Err(error) = TlsClient::new(provider) {
         let message = format!("the system's trusted certificates cannot be read: {error}");
@@ -29,6 +29,10 @@ pub(crate) fn files(settings: &Settings, origins: &Origins) -> Problems {
     }
     if let Some(keys) = &settings.server.affinity_keys {
         problems.extend(keys.unusable());
+    }
+    let admin = settings.admin.as_ref();
+    if let Some(tokens) = admin.and_then(|admin| admin.tokens.as_ref()) {
+        problems.extend(tokens.unusable());
     }
     if let Err(unreadable) = settings.server.error_pages.load() {
         problems.extend(unreadable);
@@ -86,7 +90,8 @@ pub(crate) fn ports(settings: &Settings, origins: &Origins) -> Problems {
     // The admin page has a socket of its own.
     let admin = settings
         .admin
-        .map(|address| ("/Admin".to_owned(), address, &[][..]));
+        .as_ref()
+        .map(|admin| ("/Admin".to_owned(), admin.address, &[][..]));
     let mut problems = Problems::new();
     for (pointer, address, all) in listeners.chain(admin) {
         match probe(address, all) {

@@ -53,7 +53,9 @@ pub(crate) fn add_sockets(
 
 fn has_listener(settings: &Settings, address: SocketAddr) -> bool {
     let mut listeners = settings.listeners.iter().map(|listener| listener.address);
-    listeners.any(|listener| listener == address) || settings.admin == Some(address)
+    let admin = settings.admin.as_ref();
+    listeners.any(|listener| listener == address)
+        || admin.is_some_and(|admin| admin.address == address)
 }
 
 fn has_socket(sockets: &[std::net::TcpListener], address: SocketAddr) -> bool {

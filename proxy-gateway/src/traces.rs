@@ -6,8 +6,6 @@ use std::time::Duration;
 use proxy_model::{Problem, Problems};
 use proxy_runtime::Proxy;
 use proxy_runtime::admin::Admin;
-use proxy_runtime::http::header::HOST;
-use proxy_runtime::http::{HeaderValue, Request, Uri};
 use proxy_telemetry::{InvalidSettings, MetricsExport, MetricsSettings, Settings, Telemetry};
 
 use program_kit::Failure;
@@ -59,23 +57,13 @@ pub(crate) fn start_metrics(
     };
     let (proxy, admin) = (proxy.clone(), admin.cloned());
     let read = move || match &admin {
-        Some(admin) => exposed(admin),
+        Some(admin) => admin.metrics(),
         None => proxy.collector().to_text(),
     };
     let export = MetricsExport::start(&settings, read);
     let export = export.map_err(|error| Failure::from_error(&error))?;
     tracing::info!(target: "proxy::telemetry", endpoint = settings.endpoint(), "metrics are exported");
     Ok(Some(export))
-}
-
-/// The metrics of the admin page.
-fn exposed(admin: &Admin) -> String {
-    let mut request = Request::new(());
-    *request.uri_mut() = Uri::from_static("/metrics");
-    let host = HeaderValue::from_static("localhost");
-    request.headers_mut().insert(HOST, host);
-    let response = admin.respond(&request);
-    String::from_utf8_lossy(response.body()).into_owned()
 }
 
 /// Sends the last values of metrics.

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use discovery_core::providers::file::FileOptions;
 use discovery_core::{Merge, MergedState};
-use program_kit::{Failure, LogControl, Signals, say};
+use program_kit::{Failure, Signals, say};
 use proxy_model::json::Origins;
 use proxy_model::{CompileOptions, Problem, Problems, Severity};
+use tokio::sync::Notify;
 
 use super::{load, some, unusable};
 use crate::check::{examine, policies};
@@ -18,6 +19,7 @@ use crate::error_pages::FollowedPages;
 use crate::faults::Faults;
 use crate::gateway::Gateway;
 use crate::hot_restart::{HotRestartError, Offer, Predecessor};
+use crate::log_filter::LogFilter;
 use crate::service_manager::{self, Message};
 use crate::settings::Settings;
 use crate::{logging, open_files, preflight};
@@ -39,7 +41,8 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     }
     // The proxy and its sources log what they start with in spite of it.
     drop((layered, of_machine));
-    let mut log = logging::start(&examined.settings.telemetry)?;
+    let telemetry = &examined.settings.telemetry;
+    let log = LogFilter::new(logging::start(telemetry)?, telemetry.log_filter.clone());
     say(&document.described());
     // The follower of the files logs the others.
     for problem in document.problems() {
@@ -48,6 +51,7 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
     open_files::raise_limit();
     // A signal that arrives during the start is handled after it.
     let mut signals = listen()?;
+    let (of_routes, of_settings) = (signals.reload(), signals.reload());
     let (predecessor, mut inherited) = find_predecessor(&examined.settings).await?;
     service_manager::add_sockets(&examined.settings, &mut inherited)?;
     let sources = async |merge: Merge, options: &CompileOptions| {
@@ -56,19 +60,26 @@ pub(crate) async fn run(files: &Files) -> Result<(), Failure> {
             .with_compile_options(options.clone())
             .with_section_required(sources.is_empty())
             .with_policies(policies)
+            .with_reload(of_routes)
             .open_layers(document.layers.clone())
             .await
             .map_err(|error| Failure::from_error(&error))?;
         sources.start(merge.provider(provider), options)
     };
     let has_sources = !examined.settings.sources.is_empty();
-    let started = Gateway::start(&examined.settings, &mut inherited, has_sources, sources);
+    let started = Gateway::start(
+        &examined.settings,
+        &mut inherited,
+        has_sources,
+        &log,
+        sources,
+    );
     let mut gateway = started.await?;
     gateway.reopen_logs_on(signals.reopen());
     // The remaining sockets belong to addresses that are no longer configured.
     drop(inherited);
     let ended = tokio::select! {
-        ended = serve(&mut gateway, document, &examined.settings, &mut log, predecessor) => Some(ended),
+        ended = serve(&mut gateway, document, &examined.settings, (&log, &of_settings), predecessor) => Some(ended),
         () = signals.stop() => None,
     };
     service_manager::notify(Message::Stopping);
@@ -89,7 +100,7 @@ async fn serve(
     gateway: &mut Gateway,
     document: Document,
     settings: &Settings,
-    log: &mut LogControl,
+    (log, reload): (&LogFilter, &Notify),
     predecessor: Option<Predecessor>,
 ) -> Result<(), NotTaken> {
     let is_served = match &predecessor {
@@ -123,7 +134,7 @@ async fn serve(
         announce(&state);
         say("stop with Ctrl-C; a second Ctrl-C stops at once");
         service_manager::notify(Message::Ready);
-        follow_settings(Arc::new(document), settings, log, &faults, pages).await
+        follow_settings(Arc::new(document), settings, (log, reload), &faults, pages).await
     };
     let successor = async {
         match &mut offer {
@@ -210,14 +221,14 @@ const NEXT_START: &str = "next start";
 async fn follow_settings(
     document: Arc<Document>,
     running: &Settings,
-    log: &mut LogControl,
+    (log, reload): (&LogFilter, &Notify),
     faults: &Faults,
     mut pages: FollowedPages,
 ) -> Infallible {
     let mut running = running.clone();
     let mut noticed = running.clone();
     loop {
-        tokio::time::sleep(LOOK_EVERY).await;
+        next_look(reload).await;
         let document = Arc::clone(&document);
         let (serving, known) = (running.clone(), noticed.clone());
         let read = move || look(&document, &serving, &known);
@@ -234,7 +245,7 @@ async fn follow_settings(
             continue;
         }
         if now.telemetry.log_filter != noticed.telemetry.log_filter {
-            apply_filter(log, now.telemetry.log_filter.clone());
+            log.configure(now.telemetry.log_filter.clone());
             running
                 .telemetry
                 .log_filter
@@ -244,6 +255,14 @@ async fn follow_settings(
             tracing::warn!(target: "proxy::config", "{RESTART_NEEDED}");
         }
         noticed = now;
+    }
+}
+
+/// Waits until it is time to look at the files, or until they are wanted at once.
+async fn next_look(reload: &Notify) {
+    tokio::select! {
+        () = tokio::time::sleep(LOOK_EVERY) => {}
+        () = reload.notified() => {}
     }
 }
 
@@ -287,21 +306,6 @@ fn of_next_start(settings: &Settings, origins: &Origins) -> Problems {
     problems
 }
 
-/// Sets the log filter. An unusable filter is logged, and changes nothing.
-fn apply_filter(log: &mut LogControl, filter: Option<String>) {
-    let shown = filter
-        .clone()
-        .unwrap_or_else(|| "RUST_LOG or the default".to_owned());
-    match log.set_filter(filter) {
-        Ok(()) => {
-            tracing::info!(target: "proxy::config", filter = shown, "the log filter has changed")
-        }
-        Err(error) => {
-            tracing::warn!(target: "proxy::config", "the log filter stays unchanged: {error}")
-        }
-    }
-}
-
 fn say_listening(gateway: &Gateway, settings: &Settings) {
     for (listener, address) in settings.listeners.iter().zip(gateway.addresses()) {
         let scheme = if listener.tls.is_some() {
@@ -318,7 +322,11 @@ fn say_listening(gateway: &Gateway, settings: &Settings) {
 
 fn say_admin(gateway: &Gateway) {
     if let Some(address) = gateway.admin() {
-        say(&format!("admin page on http://{address}/"));
+        let scheme = match gateway.has_secure_admin() {
+            true => "https",
+            false => "http",
+        };
+        say(&format!("admin page on {scheme}://{address}/"));
     }
 }
 
@@ -354,5 +362,22 @@ async fn drain(gateway: Gateway, has_successor: bool, signals: &mut Signals) {
         cut => say(&format!(
             "stopped; {cut} connections were cut at the deadline"
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn settings_are_read_at_once_when_they_are_wanted() {
+        let (reload, begin) = (Notify::new(), Instant::now());
+        reload.notify_one();
+        next_look(&reload).await;
+        assert_eq!(begin.elapsed(), Duration::ZERO);
+        next_look(&reload).await;
+        assert_eq!(begin.elapsed(), LOOK_EVERY);
     }
 }

@@ -23,6 +23,16 @@ pub(crate) enum AffinityKeySource {
 #[derive(Clone, PartialEq)]
 pub(crate) struct Secret(String);
 
+impl Secret {
+    pub(super) fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("…")

@@ -8,7 +8,7 @@ use proxy_runtime::server::{ListenerRules, ProxyProtocol, overlap};
 
 use super::Settings;
 use super::senders::{read_proxy_protocol, read_trusted_proxies};
-use super::tls::{self, Clients, Tls};
+use super::tls::{self, Tls};
 
 /// An address on which the proxy listens.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,11 +23,7 @@ pub(crate) struct Listener {
 impl Listener {
     /// Returns true if clients are asked for certificates, by some name at least.
     pub(crate) fn asks_for_certificates(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| {
-            let by_name = tls.by_name.iter().map(|(_, rules)| rules);
-            let mut all = by_name.chain([&tls.default]);
-            all.any(|rules| rules.clients != Clients::Off)
-        })
+        self.tls.as_ref().is_some_and(Tls::asks_clients)
     }
 }
 
@@ -112,9 +108,8 @@ pub(super) fn report_shared_addresses(settings: &Settings, problems: &mut Proble
         let earlier = settings.listeners[..i].iter();
         let mut earlier = earlier.filter(|one| overlap(listener.address, one.address, &all));
         // The admin page is no listener of the server: `[::]` includes IPv4 beside it.
-        let admin = settings
-            .admin
-            .filter(|admin| overlap(listener.address, *admin, &[]));
+        let admin = settings.admin.as_ref().map(|admin| admin.address);
+        let admin = admin.filter(|admin| overlap(listener.address, *admin, &[]));
         let (other, by) = match (earlier.next(), admin) {
             (Some(earlier), _) => (earlier.address, format!("the listener `{}`", earlier.name)),
             (None, Some(admin)) => (admin, "the admin page".to_owned()),

@@ -3,6 +3,7 @@
 //! They are read at start. Of a running program `ReverseProxy`, `Policies`, `Telemetry.LogFilter` and
 //! `Server.ErrorPages` are reloaded.
 
+mod admin;
 mod affinity;
 mod destination_resolver;
 mod error_pages;
@@ -16,7 +17,6 @@ mod telemetry;
 mod tests;
 mod tls;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,6 +29,7 @@ use proxy_runtime::server::Limits;
 
 use crate::sources::Sources;
 
+pub(crate) use self::admin::{Admin, TOKEN_FILE, TokenSource};
 pub(crate) use self::affinity::{AFFINITY_KEYS_FILE, AffinityKeySource};
 pub(crate) use self::destination_resolver::DestinationResolver;
 pub(crate) use self::error_pages::{ERROR_PAGES, ErrorPageSettings};
@@ -44,15 +45,12 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// starts, some are needed for the process id.
 const MAX_SOCKET_PATH: usize = 96;
 
-/// The default address of the admin page.
-const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901);
-
 /// The settings of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) listeners: Vec<Listener>,
-    /// The address of the admin page. `None`: switched off.
-    pub(crate) admin: Option<SocketAddr>,
+    /// The admin page. `None`: switched off.
+    pub(crate) admin: Option<Admin>,
     pub(crate) telemetry: Telemetry,
     pub(crate) server: Server,
     pub(crate) sources: Sources,
@@ -127,7 +125,7 @@ impl Settings {
                     .entries("Listeners", listener::read)
                     .map(|entries| entries.into_iter().map(|(_, listener)| listener).collect())
                     .unwrap_or_default(),
-                admin: read_admin(root),
+                admin: admin::read(root),
                 telemetry: root
                     .object("Telemetry", telemetry::read)
                     .unwrap_or_default(),
@@ -137,7 +135,7 @@ impl Settings {
         })
         .unwrap_or_else(|| Self {
             listeners: Vec::new(),
-            admin: Some(ADMIN),
+            admin: Some(Admin::default()),
             telemetry: Telemetry::default(),
             server: Server::default(),
             sources: Sources::default(),
@@ -148,15 +146,6 @@ impl Settings {
         listener::report_shared_addresses(&settings, problems);
         settings
     }
-}
-
-fn read_admin(root: &mut ObjectReader<'_, '_>) -> Option<SocketAddr> {
-    let read = root.object("Admin", |admin| {
-        let enabled = admin.boolean("Enabled").unwrap_or(true);
-        let address = listener::read_address(admin).unwrap_or(ADMIN);
-        enabled.then_some(address)
-    });
-    read.unwrap_or(Some(ADMIN))
 }
 
 fn read_server(server: &mut ObjectReader<'_, '_>) -> Server {

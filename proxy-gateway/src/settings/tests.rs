@@ -59,7 +59,7 @@ fn an_empty_document_listens_on_loopback_only() {
     assert_eq!(problems, []);
     assert_eq!(settings.listeners, [Listener::default()]);
     assert!(settings.listeners[0].address.ip().is_loopback());
-    assert!(settings.admin.unwrap().ip().is_loopback());
+    assert!(settings.admin.unwrap().address.ip().is_loopback());
     assert_eq!(settings.server.drain_timeout, Duration::from_secs(30));
 }
 
@@ -104,7 +104,10 @@ fn everything_can_be_said() {
     let certificates = &secure.tls.as_ref().unwrap().certificates;
     assert_eq!(certificates.len(), 2);
     assert_eq!(certificates[1].key_file.as_os_str(), "b.key");
-    assert_eq!(settings.admin.unwrap().to_string(), "127.0.0.1:9000");
+    assert_eq!(
+        settings.admin.unwrap().address.to_string(),
+        "127.0.0.1:9000"
+    );
     let access_log = settings.telemetry.access_log.unwrap();
     assert_eq!(access_log.format, LineFormat::Known(LogFormat::Json));
     assert_eq!(settings.telemetry.log_format, LogFormat::Json);
@@ -174,7 +177,7 @@ fn addresses_that_include_each_other_are_named() {
     ] {
         let text = format!(
             r#"{{ "Listeners": {{ "a": {{ "Address": "{first}" }}, "b": {{ "Address": "{second}" }} }},
-                 "Admin": {{ "Address": "{admin}" }} }}"#
+                 "Admin": {{ "Address": "{admin}", "TokenFile": "token" }} }}"#
         );
         let (_, problems) = read(&text);
         let expected =

@@ -1,4 +1,4 @@
-//! `Tls` of a listener: certificates, versions, and certificates of clients.
+//! `Tls` of a listener or of the admin page: certificates, versions, and certificates of clients.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use proxy_model::json::ObjectReader;
 use proxy_model::matching::host_to_ascii;
 use proxy_model::{Problem, pointer_to};
 
-/// The TLS settings of a listener.
+/// The TLS settings of a listener or of the admin page.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tls {
     pub(crate) certificates: Vec<Certificate>,
@@ -75,6 +75,17 @@ const MODE: &str = "ClientCertificateMode";
 const AUTHORITIES: &str = "ClientCaFile";
 
 pub(super) fn read(tls: &mut ObjectReader<'_, '_>) -> Tls {
+    let (mut read, own) = read_own(tls);
+    read.by_name = read_by_name(tls, &own);
+    read
+}
+
+/// Reads TLS settings without `Sni`.
+pub(super) fn read_for_one_name(tls: &mut ObjectReader<'_, '_>) -> Tls {
+    read_own(tls).0
+}
+
+fn read_own(tls: &mut ObjectReader<'_, '_>) -> (Tls, Written) {
     let certificates = tls.list("Certificates", |node, pointer, problems| {
         ObjectReader::read(node, pointer, problems, |certificate| {
             let certificate_file = read_path(certificate, "CertificateFile");
@@ -90,12 +101,21 @@ pub(super) fn read(tls: &mut ObjectReader<'_, '_>) -> Tls {
         let problem = Problem::error(
             tls.pointer(),
             "missing_certificate",
-            "a TLS listener needs at least one certificate in `Certificates`",
+            "TLS needs at least one certificate in `Certificates`",
         );
         tls.problems().push(problem);
     }
     let own = read_written(tls);
     let default = handshakes(tls, &own, &Written::default());
+    let read = Tls {
+        certificates,
+        default,
+        by_name: Vec::new(),
+    };
+    (read, own)
+}
+
+fn read_by_name(tls: &mut ObjectReader<'_, '_>, own: &Written) -> Vec<(String, Handshakes)> {
     let mut names = HashSet::new();
     let by_name = tls.entries("Sni", |name, node, pointer, problems| {
         ObjectReader::read(node, pointer, problems, |section| {
@@ -107,19 +127,12 @@ pub(super) fn read(tls: &mut ObjectReader<'_, '_>) -> Tls {
                 section.problems().push(problem);
             }
             let written = read_written(section);
-            let rules = handshakes(section, &written, &own);
+            let rules = handshakes(section, &written, own);
             name.map(|name| (name, rules))
         })?
     });
-    let by_name = by_name
-        .unwrap_or_default()
-        .into_iter()
-        .map(|(_, read)| read);
-    Tls {
-        certificates,
-        default,
-        by_name: by_name.collect(),
-    }
+    let by_name = by_name.unwrap_or_default().into_iter();
+    by_name.map(|(_, read)| read).collect()
 }
 
 fn read_written(section: &mut ObjectReader<'_, '_>) -> Written {
@@ -217,7 +230,14 @@ fn read_path(object: &mut ObjectReader<'_, '_>, key: &'static str) -> Option<Pat
 }
 
 impl Tls {
-    /// Returns the files with authorities for clients and their places below the listener's `Tls`.
+    /// Returns true if clients are asked for certificates, by some name at least.
+    pub(crate) fn asks_clients(&self) -> bool {
+        let by_name = self.by_name.iter().map(|(_, rules)| rules);
+        let mut all = by_name.chain([&self.default]);
+        all.any(|rules| rules.clients != Clients::Off)
+    }
+
+    /// Returns the files with authorities for clients and their places below `Tls`.
     pub(crate) fn authorities(&self) -> impl Iterator<Item = (String, &PathBuf)> {
         let named = self.by_name.iter();
         let named = named.map(|(name, rules)| (pointer_to("/Sni", name), rules));

@@ -1,5 +1,6 @@
 //! The integration tests, in one program: each links the whole of the crate and its dependencies.
 
+mod admin_access;
 mod admin_page;
 mod affinity;
 mod check_and_run;

@@ -364,13 +364,21 @@ async fn load_balancers_are_told_before_the_port_closes() {
 }
 
 #[tokio::test]
-async fn a_hang_up_ends_nothing() {
-    let blue = Origin::named("blue");
+async fn a_hang_up_ends_nothing_and_reads_the_configuration_again() {
+    let (blue, green) = (Origin::named("blue"), Origin::named("green"));
     let file = ConfigFile::new(&config(blue.addr(), ""));
     let (mut process, address) = run(&file).await;
+    let filter = r#", "Telemetry": { "LogFilter": "info,proxy::request=debug" }"#;
+    file.write(&config(green.addr(), filter));
     process.hang_up();
-    process.wait_for_output("SIGHUP").await;
-    assert_eq!(get(address, "/").await, "blue");
+    process
+        .wait_for_output("SIGHUP: the configuration is read again")
+        .await;
+    process.wait_for_output("the log filter has changed").await;
+    eventually("the new destination serves", async || {
+        get(address, "/").await == "green"
+    })
+    .await;
 }
 
 #[tokio::test]

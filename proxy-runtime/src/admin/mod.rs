@@ -18,16 +18,21 @@
 //! | `/api/v1/problems` | all problems of the configuration |
 //! | `/api/v1/changes` | the last configurations with their changes |
 //! | `/api/v1/requests?after=` | the latest requests, if the program keeps some |
+//! | `/api/v1/log` | the filter of the log; `PUT ?filter=&seconds=` applies another one for a while, `DELETE` ends that |
 //! | `/api/v1/explain?method=&url=&header=&listener=&remote=` or `?request=` | the decisions for a request |
 //!
 //! Responses are JSON with names in `snake_case`. Ages and durations are in seconds unless a name
 //! says otherwise. Fields may be added to `v1`; none is removed or changes its meaning.
 //!
-//! There is no authentication: bind the listener to the loopback interface or to a network of
-//! operators. The host of a request must be an IP address, `localhost`, or a name allowed with
+//! Without [tokens](AdminBuilder::tokens) and certificates of clients, everyone who reaches the
+//! listener may read everything: bind it to the loopback interface. With them, only `/healthz` and
+//! `/readyz` are open to all.
+//!
+//! The host of a request must be an IP address, `localhost`, or a name allowed with
 //! [`AdminBuilder::host`]. Otherwise a foreign web page could make a browser read the configuration
 //! (DNS rebinding).
 
+mod access;
 mod assets;
 mod cluster_list;
 mod config_view;
@@ -35,6 +40,7 @@ mod explain_query;
 mod flow;
 mod history;
 mod listener_list;
+mod log;
 mod order;
 mod overview;
 mod places;
@@ -55,22 +61,29 @@ mod verdict;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use discovery_core::Merged;
 use discovery_core::address::is_safe_from_rebinding;
 use http::{HeaderMap, Method, Request, StatusCode, header};
+use log_sink::Seldom;
+use parking_lot::RwLock;
 use proxy_model::Problems;
 
+pub use self::access::{AdminTokens, InvalidAdminTokens};
 pub use self::config_view::redact;
 use self::listener_list::OpenListener;
+pub use self::log::AdminLog;
 use self::providers::Start;
 use self::query::Query;
 use self::respond::AdminResponse;
 use self::state::AdminState;
 use crate::explain::Listeners;
+use crate::observe::{LOG_PAUSE, targets};
 use crate::proxy::Proxy;
+#[cfg(feature = "tls")]
+use crate::server::TlsServerConfig;
 use crate::server::{Limits, RequestTail, Server};
 
 /// The admin API and page of one proxy. Cheap to clone.
@@ -96,6 +109,10 @@ impl Admin {
                 proxy,
                 merged: None,
                 hosts: Vec::new(),
+                tokens: RwLock::default(),
+                #[cfg(feature = "tls")]
+                tls: None,
+                rejected: AtomicU64::new(0),
                 started: Instant::now(),
                 server: None,
                 limits: Limits::default(),
@@ -105,6 +122,7 @@ impl Admin {
                 dropped_spans: None,
                 requests: None,
                 program_problems: None,
+                log: None,
                 draining: AtomicBool::new(false),
                 has_started: AtomicBool::new(false),
                 evicted: Arc::default(),
@@ -118,24 +136,59 @@ impl Admin {
         self.inner.draining.store(true, Ordering::Relaxed);
     }
 
+    /// Replaces the [tokens](AdminBuilder::tokens), such as when a file with them has changed. Applies
+    /// to the next request, also on connections that are open.
+    pub fn set_tokens(&self, tokens: AdminTokens) {
+        *self.inner.tokens.write() = Some(tokens);
+    }
+
+    /// Returns the text of `/metrics`, without a request.
+    pub fn metrics(&self) -> String {
+        self.inner.metrics_text()
+    }
+
     /// Handles one request. Never waits: the response is built from the current state.
+    ///
+    /// If there are [tokens](AdminBuilder::tokens), the request must present one.
     pub fn respond<B>(&self, request: &Request<B>) -> http::Response<bytes::Bytes> {
+        self.respond_to(request, false)
+    }
+
+    /// Handles a request of a client that has presented a certificate in its handshake, or has not.
+    fn respond_to<B>(
+        &self,
+        request: &Request<B>,
+        is_certified: bool,
+    ) -> http::Response<bytes::Bytes> {
         let admin = &*self.inner;
         // First, so that a page of another host cannot read the API (DNS rebinding).
         if let Err(rejection) = admin.check_host(request) {
             return rejection.into_response(false);
         }
-        let head_only = request.method() == Method::HEAD;
-        if !head_only && request.method() != Method::GET {
-            return AdminResponse::error(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "the admin API can only be read",
-            )
-            .with_header(header::ALLOW, "GET, HEAD")
-            .into_response(false);
+        let is_health = places::is_health(request.uri().path());
+        if !is_health && !admin.is_allowed(request.headers(), is_certified) {
+            return admin.unauthorized().into_response(false);
         }
+        let (method, path) = (request.method(), request.uri().path());
+        let head_only = method == Method::HEAD;
         let query = Query::parse(request.uri().query().unwrap_or_default());
-        let path = request.uri().path();
+        let (is_log, is_change) = (
+            path == "/api/v1/log",
+            matches!(*method, Method::PUT | Method::DELETE),
+        );
+        if !head_only && method != Method::GET && !(is_log && is_change) {
+            let (message, allowed) = match is_log {
+                true => ("the log is read, set or reset", "GET, HEAD, PUT, DELETE"),
+                false => ("the admin API can only be read", "GET, HEAD"),
+            };
+            return AdminResponse::error(StatusCode::METHOD_NOT_ALLOWED, message)
+                .with_header(header::ALLOW, allowed)
+                .into_response(false);
+        }
+        if is_log {
+            let is_protected = admin.is_protected();
+            return log::answer(admin, method, &query, is_protected).into_response(head_only);
+        }
         let mut answer = admin.answer(path, &query);
         if path == "/metrics" && accepts_gzip(request.headers()) {
             answer = answer.gzipped();
@@ -178,6 +231,25 @@ impl AdminBuilder {
     /// Allows this host name in requests. IP addresses and `localhost` are always allowed.
     pub fn host(mut self, name: impl Into<String>) -> Self {
         self.inner.hosts.push(name.into().to_ascii_lowercase());
+        self
+    }
+
+    /// Requires one of these tokens of each request except those for `/healthz` and `/readyz`: as
+    /// `Authorization: Bearer`, or as the password of HTTP Basic with any user, which browsers ask for.
+    /// Default: none is required. Without [TLS](Self::tls) anyone on the way can read them.
+    pub fn tokens(mut self, tokens: AdminTokens) -> Self {
+        self.inner.tokens = RwLock::new(Some(tokens));
+        self
+    }
+
+    /// Lets [`Admin::serve`] speak TLS. Names in the certificates have to be [allowed](Self::host).
+    ///
+    /// With optional client certificates, a request needs one or a [token](Self::tokens), except for
+    /// `/healthz` and `/readyz`. With required ones, no connection is possible without, and a token is
+    /// needed besides if there are any.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: TlsServerConfig) -> Self {
+        self.inner.tls = Some(tls);
         self
     }
 
@@ -224,6 +296,13 @@ impl AdminBuilder {
     /// Adds the latest requests, which the server passes to `requests` as an access log. Default: none.
     pub fn requests(mut self, requests: Arc<RequestTail>) -> Self {
         self.inner.requests = Some(requests);
+        self
+    }
+
+    /// Adds the log of the program, whose filter requests may change for a while. They may only where
+    /// [tokens](Self::tokens) or certificates of clients are required. Default: none.
+    pub fn log(mut self, log: Arc<dyn AdminLog>) -> Self {
+        self.inner.log = Some(log);
         self
     }
 
@@ -278,7 +357,65 @@ impl AdminState {
         }
     }
 
+    /// Returns true if clients are asked for certificates, and if all must present one.
+    fn client_certificates(&self) -> (bool, bool) {
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            let policies = tls.policies();
+            return (policies.ask_clients(), policies.require_clients());
+        }
+        (false, false)
+    }
+
+    /// Returns true if requests need a token or a certificate.
+    fn is_protected(&self) -> bool {
+        self.tokens.read().is_some() || self.client_certificates().0
+    }
+
+    /// Returns true if a request may be answered that is not for a health check.
+    fn is_allowed(&self, headers: &HeaderMap, is_certified: bool) -> bool {
+        let (asks, requires) = self.client_certificates();
+        match &*self.tokens.read() {
+            Some(tokens) => {
+                // What every connection has is not enough where there are tokens, too.
+                is_certified && !requires || tokens.are_presented(headers)
+            }
+            None => is_certified || !asks,
+        }
+    }
+
+    /// Counts and logs a request that may not be answered.
+    fn unauthorized(&self) -> AdminResponse {
+        self.rejected.fetch_add(1, Ordering::Relaxed);
+        static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
+        if let Some(left_out) = SELDOM.pass() {
+            tracing::warn!(target: targets::SERVER, left_out, "a request to the admin page was rejected: it has no valid token");
+        }
+        // Without a token that a browser could ask for, a certificate is missing.
+        if self.tokens.read().is_none() {
+            return AdminResponse::error(
+                StatusCode::FORBIDDEN,
+                "the admin page needs a certificate of the client",
+            );
+        }
+        AdminResponse::error(
+            StatusCode::UNAUTHORIZED,
+            "send the token of the admin page as `Authorization: Bearer …`, or as the password of HTTP Basic",
+        )
+        .with_header(
+            header::WWW_AUTHENTICATE,
+            "Basic realm=\"proxy admin\", charset=\"UTF-8\"",
+        )
+    }
+
     fn metrics(&self) -> AdminResponse {
+        AdminResponse::text(self.metrics_text()).with_header(
+            header::CONTENT_TYPE,
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        )
+    }
+
+    fn metrics_text(&self) -> String {
         // Rejections of the merge never reach the proxy's own counter.
         let rejected = self
             .merged
@@ -291,6 +428,7 @@ impl AdminState {
             server_metrics::write(&server.counts(), &mut text);
         }
         server_metrics::write_evicted(self.evicted.load(Ordering::Relaxed), &mut text);
+        server_metrics::write_rejected(self.rejected.load(Ordering::Relaxed), &mut text);
         let dropped = self.dropped_lines.iter();
         server_metrics::write_dropped_lines(dropped.map(|(log, count)| (*log, count())), &mut text);
         if let Some(count) = &self.dropped_spans {
@@ -304,10 +442,7 @@ impl AdminState {
         let names = sources.iter().map(|source| &*source.name);
         source_metrics::write_problems(names, self.all_problems(), &mut text);
         text.push_str("# EOF\n");
-        AdminResponse::text(text).with_header(
-            header::CONTENT_TYPE,
-            "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        )
+        text
     }
 
     /// Rejects requests that a foreign page made a browser send.

@@ -10,7 +10,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use log_sink::Seldom;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -55,19 +55,37 @@ impl Admin {
             };
             let place = places.enter();
             let id = place.id();
-            let task = connections.spawn(self.clone().serve_connection(stream, place));
+            let task = connections.spawn(self.clone().serve_accepted(stream, place));
             places.served_by(id, task);
         }
     }
 
+    /// Serves a connection after its handshake, if there is one.
+    async fn serve_accepted(self, stream: TcpStream, place: ConnectionSlot) {
+        #[cfg(feature = "tls")]
+        if let Some(tls) = self.inner.tls.clone() {
+            // Errors are those of clients.
+            let shaken = timeout(HEADER_TIMEOUT, tls.accept_http1(stream)).await;
+            if let Ok(Ok(stream)) = shaken {
+                // The handshake has verified them.
+                let is_certified = stream.get_ref().1.peer_certificates().is_some();
+                self.serve_connection(stream, is_certified, place).await;
+            }
+            return;
+        }
+        self.serve_connection(stream, false, place).await;
+    }
+
+    /// `is_certified`: the client has presented a certificate.
     async fn serve_connection(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin,
+        is_certified: bool,
         place: ConnectionSlot,
     ) {
         let answer = service_fn(|request| {
             place.asked(request.uri().path());
-            let response = self.respond(&request).map(Full::new);
+            let response = self.respond_to(&request, is_certified).map(Full::new);
             async move { Ok::<_, Infallible>(response) }
         });
         let connection = hyper::server::conn::http1::Builder::new()
@@ -89,7 +107,6 @@ mod tests {
     use std::net::SocketAddr;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
-    use tokio::net::TcpStream;
     use tokio::time::{Instant, sleep};
 
     use testkit::client::Connection;
@@ -119,7 +136,7 @@ mod tests {
         let place = Arc::new(ConnectionSlots::new(Arc::default())).enter();
         let begin = Instant::now();
         let task = tokio::spawn(async move {
-            admin.serve_connection(server, place).await;
+            admin.serve_connection(server, false, place).await;
             begin.elapsed()
         });
         (client, task)

@@ -15,6 +15,17 @@ pub(super) fn write_evicted(evicted: u64, text: &mut String) {
     );
 }
 
+/// Writes the number of requests that were not allowed.
+pub(super) fn write_rejected(rejected: u64, text: &mut String) {
+    const NAME: &str = "proxy_admin_rejected_requests";
+    let help = "Requests to the admin listener without a valid token or certificate.";
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "# HELP {NAME} {help}\n# TYPE {NAME} counter\n{NAME}_total {rejected}"
+    );
+}
+
 pub(super) fn write(counts: &ServerCounts, text: &mut String) {
     let counters = [
         (

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::*;
 use crate::server::{Listener, ListenerRules, Server};
 
+mod access;
 mod lists;
 mod sources;
 mod verdict;

@@ -134,6 +134,9 @@ impl Layered {
         recorder.responded(response.status());
         let told = response.extensions().get::<ExchangeInfo>();
         let error = told.and_then(|info| info.error);
+        if let Some(cause) = told.and_then(|info| info.reply) {
+            recorder.replied_in_attempt(cause);
+        }
         if told.is_none() {
             let said = response.extensions().get::<ReplyCause>();
             recorder.replied(Cause::of_reply(response.status(), said.map(|said| said.0)));

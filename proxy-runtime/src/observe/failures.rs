@@ -28,8 +28,13 @@ pub(crate) struct RecentFailures(OnceLock<Box<FailureRecord>>);
 pub(crate) enum Turn {
     /// The destination or cluster begins to fail.
     Fails,
-    /// The end of the failure, with its duration.
-    Works(Duration),
+    /// The end of the failure.
+    Works {
+        /// The time since its first failed request.
+        after: Duration,
+        /// Number of requests that failed meanwhile.
+        failed: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -57,7 +62,8 @@ struct LastLook {
     /// Number of responses when the last failure was seen.
     answers: u64,
     failed_at: Instant,
-    failing_since: Option<Instant>,
+    /// The beginning, and the number of failures before it.
+    failing_since: Option<(Instant, u64)>,
 }
 
 impl RecentFailures {
@@ -143,24 +149,27 @@ impl RecentFailures {
         let now = Instant::now();
         let mut seen = record.seen.lock();
         if failures != seen.failures {
-            seen.failures = failures;
+            let before = std::mem::replace(&mut seen.failures, failures);
             seen.answers = answers();
             seen.failed_at = now;
             // A failure while already failing is no change.
             if seen.failing_since.is_some() {
                 return None;
             }
-            seen.failing_since = Some(now);
+            seen.failing_since = Some((now, before));
             return Some(Turn::Fails);
         }
-        let since = seen.failing_since?;
+        let (since, before) = seen.failing_since?;
         // Silence alone proves nothing: a response since the last failure does.
         let is_quiet = now.saturating_duration_since(seen.failed_at) >= QUIET;
         if !is_quiet || answers() <= seen.answers {
             return None;
         }
         seen.failing_since = None;
-        Some(Turn::Works(now.saturating_duration_since(since)))
+        Some(Turn::Works {
+            after: now.saturating_duration_since(since),
+            failed: failures - before,
+        })
     }
 
     fn record(&self) -> &FailureRecord {
@@ -262,13 +271,19 @@ mod tests {
         assert_eq!(look(9), None, "this is known");
         advance(QUIET * 2).await;
         assert_eq!(look(9), None, "nothing has answered since");
-        assert_eq!(look(10), Some(Turn::Works(QUIET * 2)));
+        let (after, failed) = (QUIET * 2, 2);
+        assert_eq!(look(10), Some(Turn::Works { after, failed }));
         assert_eq!(look(11), None);
         failures.count(ForwardErrorKind::Request);
         assert_eq!(look(11), Some(Turn::Fails));
         advance(QUIET - SECOND).await;
         assert_eq!(look(12), None, "not for long enough");
         advance(SECOND).await;
-        assert_eq!(look(12), Some(Turn::Works(QUIET)));
+        let (after, failed) = (QUIET, 1);
+        assert_eq!(
+            look(12),
+            Some(Turn::Works { after, failed }),
+            "of this failure alone"
+        );
     }
 }

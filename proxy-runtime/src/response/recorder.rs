@@ -200,6 +200,15 @@ impl ExchangeRecorder {
         if let Some(cause) = cause {
             self.reply = Some(cause);
             self.request_metrics.errors().replied(cause);
+            self.replied_in_attempt(cause);
+        }
+    }
+
+    /// A reply of an attempt, which has counted it, has this cause.
+    #[cold]
+    pub(crate) fn replied_in_attempt(&mut self, cause: Cause) {
+        if let Some(trace) = self.count.trace() {
+            trace.replied(cause);
         }
     }
 

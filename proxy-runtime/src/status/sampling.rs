@@ -105,12 +105,13 @@ fn report(
             failed = failures.recent(),
             "requests fail",
         ),
-        Turn::Works(after) => info!(
+        Turn::Works { after, failed } => info!(
             target: targets::UPSTREAM,
             cluster,
             destination,
             cause = failures.cause().map(Cause::as_str),
             after_s = after.as_secs(),
+            failed,
             "requests work again",
         ),
     }

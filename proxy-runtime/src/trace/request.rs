@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::parent::{TRACEPARENT, TRACESTATE, TraceParent, digits, state_of};
 use super::{Decision, SpanKind, SpanValue, TraceSpan, Tracer};
-use crate::error::{ForwardErrorKind, Side};
+use crate::error::{Cause, ForwardErrorKind, Side};
 use crate::head::HeaderMutations;
 use crate::live::DestinationState;
 use crate::observe::Labels;
@@ -231,6 +231,14 @@ impl RequestTrace {
         }
     }
 
+    /// Notes the cause of a reply in place of a destination's response.
+    #[cold]
+    pub(crate) fn replied(&mut self, cause: Cause) {
+        if let Some(request) = &mut self.request {
+            request.caused(cause);
+        }
+    }
+
     /// Ends all spans, and hands them to the tracer.
     #[cold]
     pub(crate) fn end(mut self, error: Option<ForwardErrorKind>, now: Instant) {
@@ -370,9 +378,14 @@ impl OpenSpan {
         }
     }
 
+    fn caused(&mut self, cause: Cause) {
+        self.set("proxy.cause", cause.as_str());
+        self.set("proxy.side", cause.side().as_str());
+    }
+
     fn failed(&mut self, kind: ForwardErrorKind) {
         self.set("error.type", kind.as_str());
-        self.set("proxy.cause", kind.cause().as_str());
+        self.caused(kind.cause());
         // A client that disconnects is no error of the proxy.
         self.is_error = kind.side() != Side::Client;
     }

@@ -109,12 +109,21 @@ impl Follower {
         }
     }
 
+    /// Waits until the program wants the files to be read.
+    async fn reload_wanted(&self) {
+        match &self.options.reload {
+            Some(reload) => reload.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Waits until it is time to look.
     async fn pause(&self) {
         let poll = self.options.poll.clamp(SHORTEST_POLL, LONGEST);
         tokio::select! {
             () = self.watch.signalled() => {}
             () = tokio::time::sleep(poll) => return,
+            () = self.reload_wanted() => return,
         }
         // Files are usually written in several steps.
         let settle = self.options.settle.min(LONGEST);

@@ -18,7 +18,7 @@ use std::time::Duration;
 use proxy_model::config::PolicyConfigs;
 use proxy_model::json::Layered;
 use proxy_model::{CompileOptions, Problems};
-use tokio::sync::watch as channel;
+use tokio::sync::{Notify, watch as channel};
 use tokio::task::AbortHandle;
 
 use self::driver::Follower;
@@ -161,6 +161,8 @@ pub struct FileOptions {
     /// program. It gets the whole document, and adds problems with pointers that begin there. An error rejects the
     /// files. Default: nothing is read.
     pub policies: Option<fn(&Layered, &mut Problems) -> PolicyConfigs>,
+    /// Reads the files at once when it is notified, such as by a signal. Default: nothing does.
+    pub reload: Option<Arc<Notify>>,
 }
 
 impl Default for FileOptions {
@@ -176,6 +178,7 @@ impl Default for FileOptions {
             strictness: Strictness::AllOrNothing,
             compile: CompileOptions::default(),
             policies: None,
+            reload: None,
         }
     }
 }
@@ -248,6 +251,13 @@ impl FileOptions {
     #[must_use]
     pub fn with_policies(mut self, read: fn(&Layered, &mut Problems) -> PolicyConfigs) -> Self {
         self.policies = Some(read);
+        self
+    }
+
+    /// Sets [`reload`](Self::reload).
+    #[must_use]
+    pub fn with_reload(mut self, reload: Arc<Notify>) -> Self {
+        self.reload = Some(reload);
         self
     }
 

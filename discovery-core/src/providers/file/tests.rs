@@ -379,6 +379,22 @@ async fn a_file_that_is_too_large_is_not_read() {
 }
 
 #[tokio::test]
+async fn files_are_read_at_once_when_the_program_wants_it() {
+    let fixture = Fixture::new(&text("http://a"));
+    let reload = Arc::new(Notify::new());
+    // Nothing else reads them.
+    let options = watching()
+        .with_watch(false)
+        .with_reload(Arc::clone(&reload));
+    let provider = fixture.open(options).await;
+    for address in ["http://b", "http://c"] {
+        fs::write(&fixture.path, text(address)).unwrap();
+        reload.notify_one();
+        wait_for_address(&provider, address).await;
+    }
+}
+
+#[tokio::test]
 async fn dropping_the_provider_ends_the_following() {
     let fixture = Fixture::new(&text("http://a"));
     let provider = fixture.open(watching()).await;

@@ -37,6 +37,15 @@ fn document_schema() -> Value {
             "Admin": object("The admin page and API.", &json!({
                 "Address": address("The address to listen on. Unset: 127.0.0.1:9901."),
                 "Enabled": { "type": "boolean", "default": true },
+                "Hosts": texts("Host names that requests may have, beside IP addresses and `localhost`."),
+                "Token": text("The token that requests need except those for `/healthz` and `/readyz`: at least 16 characters. Prefer `TokenFile`."),
+                "TokenFile": text("File with such tokens, one on each line. Changes take effect within 5 seconds."),
+                "Tls": object("Serves the admin page and API with TLS.", &json!({
+                    "Certificates": certificates(),
+                    "ClientCertificateMode": client_mode(),
+                    "ClientCaFile": client_ca(),
+                    "MinVersion": min_version(),
+                })),
             })),
             "Telemetry": telemetry(),
             "Server": server::section(),
@@ -75,7 +84,7 @@ fn policies() -> Value {
     section
 }
 
-fn listeners() -> Value {
+fn certificates() -> Value {
     let certificate = object(
         "A certificate chain and its key, presented for the names in the certificate.",
         &json!({
@@ -83,10 +92,14 @@ fn listeners() -> Value {
             "KeyFile": { "type": "string", "description": "PEM file with the private key." },
         }),
     );
+    json!({ "type": "array", "minItems": 1, "items": certificate })
+}
+
+fn listeners() -> Value {
     let tls = object(
         "Serves TLS.",
         &json!({
-            "Certificates": { "type": "array", "minItems": 1, "items": certificate },
+            "Certificates": certificates(),
             "ClientCertificateMode": client_mode(),
             "ClientCaFile": client_ca(),
             "MinVersion": min_version(),

@@ -62,6 +62,9 @@ async function used() {
   assert.match(await concern.textContent(), /connection refused/);
   await concern.locator('a').click();
   await page.locator(`#clusters details.row[open][data-id="${DOWN}"] tbody tr`).nth(1).waitFor();
+  // The table has the names of the log and the metrics.
+  const causes = page.locator(`#clusters details.row[open][data-id="${DOWN}"] td[data-label="Failures"]`);
+  assert.match(await causes.first().textContent(), /connection refused × [1-9]/);
   await page.goto(`${ADMIN}#/overview`);
 
   // The sentence leads to the clusters, of which the failing one comes first.

@@ -33,12 +33,13 @@ async fn every_configuration_is_valid_and_without_a_warning() {
             let verdict: serde_json::Value = serde_json::from_str(&verdict).unwrap();
             let place = format!("{}:{}", page.path, block.line);
             assert_eq!(verdict["valid"], true, "{place}: {verdict:#}");
-            // Certificates, pages, folders and addresses of the pages exist where their readers make them.
+            // Certificates, tokens, pages, folders and addresses of the pages exist where their readers make them.
             let problems = verdict["problems"].as_array().unwrap();
             let elsewhere = [
                 "unusable_certificate",
                 "unusable_connection",
                 "unusable_error_page",
+                "unusable_token",
                 "unusable_address",
                 "unwritable_file",
             ];

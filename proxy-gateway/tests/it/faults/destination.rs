@@ -94,4 +94,10 @@ async fn a_destination_that_fails_and_works_again_is_one_warning_and_one_line() 
             assert!(line.contains(part), "{part}: {line}");
         }
     }
+    let (_, failed) = working[0].split_once("failed=").unwrap();
+    let failed = failed.split_whitespace().next().unwrap();
+    assert!(
+        failed.parse::<u64>().unwrap() >= 11,
+        "all of them: {failed}"
+    );
 }

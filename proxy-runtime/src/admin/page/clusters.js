@@ -30,10 +30,11 @@ function summary(cluster) {
   ];
 }
 
-function errorsOf(destination) {
-  const kinds = Object.entries(destination.errors);
-  if (!kinds.length) return element('span', { class: 'quiet' }, 'none');
-  return kinds.map(([kind, times]) => element('div', {}, `${kind} × ${count(times)}`));
+// The names are those of the log, the metrics and the sentence.
+function causesOf(destination) {
+  const causes = Object.entries(destination.causes);
+  if (!causes.length) return element('span', { class: 'quiet' }, 'none');
+  return causes.map(([cause, times]) => element('div', {}, `${cause.replaceAll('_', ' ')} × ${count(times)}`));
 }
 
 function statuses({ responses }) {
@@ -62,7 +63,7 @@ function destinationRow(destination) {
     'p50 / p99': `${milliseconds(destination.latency?.p50_ms)} / ${milliseconds(destination.latency?.p99_ms)}`,
     Requests: [count(destination.requests), sparkline(destination.per_second, `requests per second of ${destination.id}`)],
     Responses: statuses(destination),
-    Errors: errorsOf(destination),
+    Failures: causesOf(destination),
   };
   return element('tr', {}, Object.entries(values).map(([label, value]) => element('td', { 'data-label': label }, element('div', {}, ...[value].flat()))));
 }
@@ -82,7 +83,7 @@ function about(cluster) {
 }
 
 async function detail(place, cluster) {
-  const heads = ['Destination', 'State', 'In flight', 'p50 / p99', 'Requests', 'Responses', 'Errors'];
+  const heads = ['Destination', 'State', 'In flight', 'p50 / p99', 'Requests', 'Responses', 'Failures'];
   const chart = place.querySelector('.chart-place') ?? element('div', { class: 'chart-place' });
   const table = element('div', { class: 'table-frame' }, element('table', { class: 'stack' },
     element('thead', {}, element('tr', {}, heads.map((head) => element('th', {}, head)))),

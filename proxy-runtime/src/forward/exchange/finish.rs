@@ -205,7 +205,7 @@ impl ResolvedRoute<'_> {
     pub(crate) async fn give_up<D: Downstream>(
         &self,
         down: &mut D,
-        recorder: Recorder<'_>,
+        mut recorder: Recorder<'_>,
         filtering: Filtering,
         unconnected: Unconnected,
         has_more: bool,

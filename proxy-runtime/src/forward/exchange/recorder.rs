@@ -177,8 +177,11 @@ impl<'a> Recorder<'a> {
     }
 
     /// Counts the cause of a reply of a filter.
-    pub(crate) fn replied(&self, cause: Cause) {
+    pub(crate) fn replied(&mut self, cause: Cause) {
         self.request_metrics.errors().replied(cause);
+        if let Some(trace) = self.count.trace() {
+            trace.replied(cause);
+        }
     }
 
     /// Records the successful end of the response while the upload continues.

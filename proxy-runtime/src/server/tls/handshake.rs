@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+#[cfg(feature = "admin")]
+use rustls::ServerConfig;
 use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::server::TlsStream;
@@ -41,5 +43,22 @@ impl TlsServerConfig {
         let policy = ConnectionPolicy::new(Arc::clone(&policies), hello.server_name());
         let stream = started.into_stream(config).await?;
         Ok(Shaken { stream, policy })
+    }
+
+    /// Shakes hands with a client of the admin server, which speaks HTTP/1.1 only.
+    ///
+    /// Cancel safe: dropped, it closes the connection.
+    #[cfg(feature = "admin")]
+    pub(crate) async fn accept_http1<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let policies = self.policies();
+        let started = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+        // The clone shares certificates and sessions.
+        let mut config =
+            ServerConfig::clone(&policies.rustls(started.client_hello().server_name()));
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        started.into_stream(Arc::new(config)).await
     }
 }

@@ -140,6 +140,20 @@ impl Policies {
         self.list.len() == 1
     }
 
+    /// Returns true if clients are asked for certificates, by some name at least.
+    #[cfg(feature = "admin")]
+    pub(crate) fn ask_clients(&self) -> bool {
+        let mut all = self.list.iter();
+        all.any(|built| built.policy.client_auth != ClientAuth::Off)
+    }
+
+    /// Returns true if all clients must present certificates.
+    #[cfg(feature = "admin")]
+    pub(crate) fn require_clients(&self) -> bool {
+        let mut all = self.list.iter();
+        all.all(|built| matches!(built.policy.client_auth, ClientAuth::Required(_)))
+    }
+
     /// The settings of a handshake with a client that sent this name.
     pub(super) fn rustls(&self, server_name: Option<&str>) -> Arc<ServerConfig> {
         let index = server_name.map_or(0, |name| self.index(name));

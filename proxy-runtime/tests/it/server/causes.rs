@@ -1,5 +1,5 @@
-//! The operator's test: each cause of a failure is made in a running proxy, and access log, metrics, verdict and
-//! problems name it alike, on every way through the proxy.
+//! The operator's test: each cause of a failure is made in a running proxy, and access log, metrics, spans, verdict
+//! and problems name it alike, on every way through the proxy.
 
 mod faults;
 
@@ -19,6 +19,7 @@ use proxy_runtime::proxy_model::compiled::Route;
 use proxy_runtime::proxy_model::config::{PolicyKind, ProxyConfig};
 use proxy_runtime::proxy_model::{Problems, Snapshot};
 use proxy_runtime::server::{AccessLogSink, AccessRecord, Listener, Server, ServerHandle};
+use proxy_runtime::trace::{Decision, SpanKind, SpanValue, TraceSpan, Tracer};
 use proxy_runtime::upstream::UpstreamOptions;
 use proxy_runtime::{Cause, ConnectionInfo, Proxy, ProxyBuilder, Side};
 use serde_json::{Value, json};
@@ -38,6 +39,41 @@ impl AccessLogSink for Causes {
     fn log(&self, record: &AccessRecord<'_>) {
         let status = record.status.map(|status| status.as_u16());
         self.0.lock().push((status, record.cause()));
+    }
+}
+
+/// The finished spans of requests, without those of attempts.
+#[derive(Default)]
+struct Spans(Mutex<Vec<TraceSpan>>);
+
+impl Tracer for Spans {
+    fn decide(&self, _: [u8; 16], _: Option<bool>) -> Decision {
+        Decision::Record
+    }
+
+    fn finished(&self, spans: Vec<TraceSpan>) {
+        let of_requests = spans
+            .into_iter()
+            .filter(|span| span.kind == SpanKind::Server);
+        self.0.lock().extend(of_requests);
+    }
+}
+
+impl Spans {
+    /// Returns true if a request ended with this cause.
+    fn have(&self, cause: Cause) -> bool {
+        let expected = [
+            ("proxy.cause", cause.as_str()),
+            ("proxy.side", cause.side().as_str()),
+        ];
+        let spans = self.0.lock();
+        spans.iter().any(|span| {
+            expected.iter().all(|(name, value)| {
+                let mut found = span.attributes.iter().filter(|(known, _)| known == name);
+                let value = SpanValue::Text((*value).to_owned());
+                found.next().is_some_and(|(_, found)| *found == value)
+            })
+        })
     }
 }
 
@@ -129,6 +165,7 @@ struct Scene {
     server: ServerHandle,
     admin: Admin,
     log: Arc<Causes>,
+    spans: Arc<Spans>,
     _peers: Peers,
 }
 
@@ -146,9 +183,11 @@ impl Scene {
         networks: &[&str],
     ) -> Self {
         let asks = config["Routes"]["r"]["Metadata"]["Asks"].is_string();
+        let spans = Arc::new(Spans::default());
         let networks = networks.iter().map(|network| network.parse().unwrap());
         let (proxy, driver) = builder(options, asks)
             .cause_header(networks)
+            .tracer(Arc::clone(&spans) as Arc<dyn Tracer>)
             .snapshot(compiled(&config, way))
             .build()
             .unwrap();
@@ -169,6 +208,7 @@ impl Scene {
             admin: Admin::builder(proxy.clone()).build(),
             proxy,
             log,
+            spans,
             _peers: peers,
         }
     }
@@ -240,6 +280,11 @@ impl Scene {
         // Where a request follows itself in a loop, one of the two lines is about the other.
         let mut named = lines.iter().filter_map(|(_, cause)| *cause);
         assert!(named.any(|named| named == cause), "{case}: {lines:?}");
+        eventually(format!("{case} is in a span"), async || {
+            // The server rejects these before there is a request of the proxy.
+            cause == Cause::MalformedRequest || self.spans.have(cause)
+        })
+        .await;
         let series = format!("cause=\"{cause}\",side=\"{}\"", cause.side().as_str());
         // The end of a tunnel is counted by a task of its own.
         eventually(format!("{case} is counted"), async || {
