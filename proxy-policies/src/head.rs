@@ -139,6 +139,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// The cause of an error.
+    #[cfg(all(test, feature = "redis"))]
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        self.cause
+    }
+
     pub(crate) fn new(status: StatusCode) -> Self {
         Self {
             status,

@@ -202,7 +202,7 @@ impl Named {
             }
             (Ended::Displaced(standing), Rule::RateLimiter(limiter)) => {
                 self.count(PolicyOutcome::Limited);
-                Step::Answer(limiter.reject(standing))
+                Step::Answer(limiter.reject(standing, Cause::OverLimit))
             }
             #[cfg(feature = "redis")]
             (Ended::Asked(asked), Rule::RateLimiter(limiter)) => {
@@ -255,14 +255,24 @@ impl Named {
 
     /// The service that the policy needs and that does not answer.
     pub(crate) fn failing(&self) -> Option<FailingPolicy> {
-        let Rule::Authorization(authorization) = &self.rule else {
-            return None;
+        let detail = match &self.rule {
+            Rule::Authorization(authorization) => authorization.failing(),
+            Rule::RateLimiter(limiter) => limiter.failing(),
+            Rule::Cors(_) => None,
         };
         Some(FailingPolicy {
             kind: self.kind,
             name: Arc::clone(&self.name),
-            detail: authorization.failing()?,
+            detail: detail?,
         })
+    }
+
+    /// The limit with what is known of it at present, in words.
+    pub(crate) fn limit(&self) -> Option<String> {
+        let Rule::RateLimiter(limiter) = &self.rule else {
+            return None;
+        };
+        Some(limiter.describe_now())
     }
 
     /// The numbers of decisions, without those that were never made.

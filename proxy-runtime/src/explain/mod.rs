@@ -92,7 +92,8 @@ pub struct Explanation {
     /// Policies that are not asked here, because a service, a password or a count decides. The rest of the
     /// explanation assumes that they let the request pass.
     pub undecided_policies: Vec<String>,
-    /// The limits and the rule for retries that apply to the request, one sentence each; empty without a cluster.
+    /// The limits and the rule for retries that apply to the request, one sentence each. Those of policies are there
+    /// without a cluster, too.
     pub rules: Vec<String>,
     /// The reason why the route rejects all requests, if it does.
     #[serde(rename = "refused")]
@@ -401,6 +402,7 @@ fn decided(
     match policies::judged(place, index, request, head, &mut edits) {
         Ok(known) => {
             explanation.undecided_policies = known.undecided;
+            explanation.rules = known.rules;
             if let Some((policy, reply)) = known.reply {
                 let status = reply.status();
                 let page = reply.page(&place.errors).map(ErrorPage::describe);
