@@ -152,8 +152,11 @@ impl Named {
         match &self.rule {
             Rule::Cors(cors) => {
                 let step = preflight(cors, head);
-                if matches!(step, Step::Answer(_)) {
-                    self.count(PolicyOutcome::Preflight);
+                if let Step::Answer(answer) = &step {
+                    self.count(match answer.has("access-control-allow-origin") {
+                        true => PolicyOutcome::Preflight,
+                        false => PolicyOutcome::Denied,
+                    });
                 }
                 step
             }
