@@ -35,6 +35,10 @@ impl RoutePolicies for Guards {
         let mut claims = None;
         for policy in self.0.iter() {
             let described = || format!("{} {}", policy.kind.route_key(), policy.name);
+            let limit = policy.limit();
+            known
+                .rules
+                .extend(limit.map(|limit| format!("{}: {limit}", described())));
             let mut visit = Visit {
                 route,
                 connection,

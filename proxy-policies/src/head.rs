@@ -139,6 +139,17 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// Returns true if there is a header of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.headers.iter().any(|(known, _)| known == name)
+    }
+
+    /// The cause of an error.
+    #[cfg(all(test, feature = "redis"))]
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        self.cause
+    }
+
     pub(crate) fn new(status: StatusCode) -> Self {
         Self {
             status,

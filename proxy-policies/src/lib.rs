@@ -8,6 +8,9 @@ mod head;
 mod limiter;
 mod named;
 mod policies;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 

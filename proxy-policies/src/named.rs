@@ -152,8 +152,11 @@ impl Named {
         match &self.rule {
             Rule::Cors(cors) => {
                 let step = preflight(cors, head);
-                if matches!(step, Step::Answer(_)) {
-                    self.count(PolicyOutcome::Preflight);
+                if let Step::Answer(answer) = &step {
+                    self.count(match answer.has("access-control-allow-origin") {
+                        true => PolicyOutcome::Preflight,
+                        false => PolicyOutcome::Denied,
+                    });
                 }
                 step
             }
@@ -202,7 +205,7 @@ impl Named {
             }
             (Ended::Displaced(standing), Rule::RateLimiter(limiter)) => {
                 self.count(PolicyOutcome::Limited);
-                Step::Answer(limiter.reject(standing))
+                Step::Answer(limiter.reject(standing, Cause::OverLimit))
             }
             #[cfg(feature = "redis")]
             (Ended::Asked(asked), Rule::RateLimiter(limiter)) => {
@@ -255,14 +258,24 @@ impl Named {
 
     /// The service that the policy needs and that does not answer.
     pub(crate) fn failing(&self) -> Option<FailingPolicy> {
-        let Rule::Authorization(authorization) = &self.rule else {
-            return None;
+        let detail = match &self.rule {
+            Rule::Authorization(authorization) => authorization.failing(),
+            Rule::RateLimiter(limiter) => limiter.failing(),
+            Rule::Cors(_) => None,
         };
         Some(FailingPolicy {
             kind: self.kind,
             name: Arc::clone(&self.name),
-            detail: authorization.failing()?,
+            detail: detail?,
         })
+    }
+
+    /// The limit with what is known of it at present, in words.
+    pub(crate) fn limit(&self) -> Option<String> {
+        let Rule::RateLimiter(limiter) = &self.rule else {
+            return None;
+        };
+        Some(limiter.describe_now())
     }
 
     /// The numbers of decisions, without those that were never made.

@@ -12,6 +12,7 @@ use crate::head::Head;
 pub(crate) mod around;
 mod explained;
 mod keys;
+mod outcomes;
 mod reload;
 mod remote;
 mod tokens;

@@ -28,6 +28,8 @@ use tracing::error;
 use crate::BoxError;
 use crate::connection::ConnectionInfo;
 use crate::contain::{contained, contained_call};
+#[cfg(feature = "admin")]
+use crate::error::Cause;
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::filter::{Reply, RequestEdit};
 use crate::head::headers::strip_options;
@@ -61,7 +63,8 @@ pub trait PolicySource: Send + Sync + 'static {
     }
 }
 
-/// A policy that needs a service which does not answer.
+/// A policy that needs a service which does not answer. A rate limiter continues with a share of its limit; another
+/// policy rejects requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailingPolicy {
     /// The kind of the policy.
@@ -70,6 +73,17 @@ pub struct FailingPolicy {
     pub name: Arc<str>,
     /// The service and its error: `http://auth/verify: connection refused`.
     pub detail: String,
+}
+
+impl FailingPolicy {
+    /// The cause of requests that are rejected meanwhile.
+    #[cfg(feature = "admin")]
+    pub(crate) fn cause(&self) -> Cause {
+        match self.kind {
+            PolicyKind::RateLimiter => Cause::OverShare,
+            _ => Cause::AuthorizationUnavailable,
+        }
+    }
 }
 
 /// The number of decisions of a policy with one outcome.
@@ -108,8 +122,8 @@ pub trait RoutePolicies: Send + Sync + 'static {
     ) -> PolicyPreview {
         let _ = (head, connection);
         PolicyPreview {
-            reply: None,
             undecided: undecided(route),
+            ..PolicyPreview::default()
         }
     }
 }
@@ -121,6 +135,8 @@ pub struct PolicyPreview {
     pub reply: Option<(String, Reply)>,
     /// The policies that are not asked: a service, a password or a count decides.
     pub undecided: Vec<String>,
+    /// Limits that apply to the request, one sentence each, with what is known of them at present.
+    pub rules: Vec<String>,
 }
 
 /// Returns the policies of a route that the configuration defines.

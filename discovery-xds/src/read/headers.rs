@@ -4,6 +4,8 @@ use proxy_model::config::TransformConfig;
 use xds_types::pb::envoy::config::core::v3::HeaderValueOption;
 use xds_types::pb::envoy::config::core::v3::header_value_option::HeaderAppendAction;
 
+use xds_types::pb::envoy::config::route::v3::route::Action;
+
 use super::Reading;
 
 /// Headers of requests or of responses.
@@ -11,6 +13,15 @@ use super::Reading;
 pub(super) enum Side {
     Request,
     Response,
+}
+
+/// Returns true if a route with this action sends no request on, so that changes of requests have no effect, whatever
+/// their values are.
+pub(super) fn is_reply(action: Option<&Action>) -> bool {
+    matches!(
+        action,
+        Some(Action::Redirect(_) | Action::DirectResponse(_))
+    )
 }
 
 /// The header changes of a route, a virtual host or a route configuration.

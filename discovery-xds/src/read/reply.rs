@@ -150,8 +150,44 @@ fn path(wanted: &PathRewriteSpecifier, matched: Option<&PathSpecifier>) -> Optio
             let is_plain = by.starts_with('/') && !by.ends_with('/');
             is_plain.then(|| format!("{by}/{{**rest}}"))
         }
+        (
+            PathRewriteSpecifier::RegexRewrite(rewrite),
+            Some(PathSpecifier::PathSeparatedPrefix(prefix)),
+        ) => {
+            let pattern = &rewrite.pattern.as_ref()?.regex;
+            if !keeps_rest(pattern, prefix) {
+                return None;
+            }
+            let by = literal(rewrite.substitution.strip_suffix("\\1")?)?;
+            let is_plain = by.starts_with('/') && !by.ends_with('/');
+            is_plain.then(|| format!("{by}/{{**rest}}"))
+        }
         _ => None,
     }
+}
+
+/// Returns true if an expression captures what follows a prefix, without a `/` at the end of the prefix alone: the form
+/// in which `xds-control-plane` writes a path with `{**rest}`.
+fn keeps_rest(pattern: &str, prefix: &str) -> bool {
+    let pattern = pattern.strip_prefix("(?i)^");
+    let Some(pattern) = pattern.and_then(|pattern| pattern.strip_suffix("(/.+)?/?$")) else {
+        return false;
+    };
+    let mut text = String::new();
+    let mut rest = pattern.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            // An escaped letter is a class.
+            '\\' => match rest.next() {
+                Some(c) if c.is_ascii_punctuation() => text.push(c),
+                _ => return false,
+            },
+            '.' => return false,
+            c => text.push(c),
+        }
+    }
+    // The characters of plain texts mean themselves.
+    text == prefix && literal(prefix).is_some()
 }
 
 /// Reads a direct response. A body from elsewhere is rejected, which closes the route.

@@ -71,7 +71,9 @@ pub(super) fn route(route: &Route, reading: &mut Reading) -> (RouteConfig, usize
         add: &route.request_headers_to_add,
         remove: &route.request_headers_to_remove,
     };
-    headers::transforms(request, Side::Request, out, reading);
+    if !headers::is_reply(route.action.as_ref()) {
+        headers::transforms(request, Side::Request, out, reading);
+    }
     let response = Changes {
         add: &route.response_headers_to_add,
         remove: &route.response_headers_to_remove,

@@ -185,7 +185,9 @@ impl<'e> VirtualHosts<'e> {
             out.insert(at, TransformConfig::from_iter([removed]));
         }
         for (request, response) in [changes_of_host(host), changes_of_all(self.all)] {
-            headers::transforms(request, Side::Request, out, reading);
+            if !headers::is_reply(route.action.as_ref()) {
+                headers::transforms(request, Side::Request, out, reading);
+            }
             headers::transforms(response, Side::Response, out, reading);
         }
         match reading.rejections() > before {

@@ -32,6 +32,7 @@ pub mod mutation;
 mod policies;
 mod proxy_header;
 mod query_matcher;
+mod redis_replies;
 mod route_table;
 mod route_template;
 mod serf_catalog;
@@ -66,6 +67,7 @@ pub use self::layers::layers;
 pub use self::policies::{authorization, jwt, origin};
 pub use self::proxy_header::proxy_header;
 pub use self::query_matcher::query_matcher;
+pub use self::redis_replies::redis_replies;
 pub use self::route_table::route_table;
 pub use self::route_template::route_template;
 pub use self::serf_catalog::serf_catalog;
@@ -83,7 +85,7 @@ pub use self::yaml::yaml;
 pub type Target = fn(&[u8]);
 
 /// All targets by name. Their seeds are in `seeds/` under the same name.
-pub const TARGETS: [(&str, Target); 37] = [
+pub const TARGETS: [(&str, Target); 38] = [
     ("affinity_cookie", affinity_cookie),
     ("authorization", authorization),
     ("config", config),
@@ -109,6 +111,7 @@ pub const TARGETS: [(&str, Target); 37] = [
     ("origin", origin),
     ("proxy_header", proxy_header),
     ("query_matcher", query_matcher),
+    ("redis_replies", redis_replies),
     ("route_table", route_table),
     ("route_template", route_template),
     ("serf_catalog", serf_catalog),

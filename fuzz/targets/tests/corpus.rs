@@ -123,6 +123,7 @@ tests! {
     origin: INPUTS / 5,
     proxy_header: INPUTS,
     query_matcher: INPUTS,
+    redis_replies: INPUTS,
     route_table: INPUTS,
     route_template: INPUTS,
     // Each input is converted twice, written and read again.

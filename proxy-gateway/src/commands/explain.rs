@@ -43,12 +43,17 @@ pub(crate) fn explain(options: &Explain) -> Result<(), Failure> {
         zone,
         loop_guard,
         destination_resolver,
+        negotiate_errors,
+        error_pages,
         ..
     } = examined.settings.server;
     let mut settings = ProxySettings::default();
     settings.zone = zone;
     settings.without_loop_guard = !loop_guard;
     settings.resolves_destinations = destination_resolver.is_some();
+    settings.negotiate_errors = negotiate_errors;
+    // Their files may be on another machine.
+    settings.error_pages = error_pages.without_files();
     // Without a client of HTTP none is asked, and the text says so.
     settings.policies = policies(&provider())
         .ok()
@@ -242,6 +247,9 @@ fn write_all(explanation: &Explanation, out: &mut String) -> std::fmt::Result {
                 "Route {route} takes it, and rejects it: {status}, {why}."
             )?;
         }
+    }
+    if let Some(page) = &explanation.error_page {
+        writeln!(out, "  error page {page}")?;
     }
     for policy in &explanation.policies {
         match explanation.undecided_policies.contains(policy) {

@@ -208,28 +208,42 @@ impl ErrorPageSettings {
     /// Files that cannot be used, each with its path and its key.
     pub(crate) fn load(&self) -> Result<ErrorPages, Problems> {
         let mut problems = Problems::new();
-        let mut pages = ErrorPages::default();
-        for page in &self.0 {
-            let body = match &page.body {
-                PageBody::Written(text) => text.clone().into_bytes(),
-                PageBody::File(path) => match contents(path) {
-                    Ok(body) => body,
-                    Err(error) => {
-                        let message = format!("`{}` cannot be read: {error}", path.display());
-                        let pointer = pointer_to(ERROR_PAGES, &page.name) + "/File";
-                        problems.push(Problem::error(pointer, "unusable_error_page", message));
-                        continue;
-                    }
-                },
-            };
-            for statuses in &page.statuses {
-                pages = pages.with_page(statuses.clone(), page.content_type.clone(), body.clone());
+        let pages = self.read(|name, path| match contents(path) {
+            Ok(body) => Some(body),
+            Err(error) => {
+                let message = format!("`{}` cannot be read: {error}", path.display());
+                let pointer = pointer_to(ERROR_PAGES, name) + "/File";
+                problems.push(Problem::error(pointer, "unusable_error_page", message));
+                None
             }
-        }
+        });
         match problems.is_empty() {
             true => Ok(pages),
             false => Err(problems),
         }
+    }
+
+    /// Returns the pages without the contents of files, for those who look for a page and not for its body.
+    pub(crate) fn without_files(&self) -> ErrorPages {
+        self.read(|_, _| Some(Vec::new()))
+    }
+
+    /// Returns the pages with contents of files from `read`, without those that have none.
+    fn read(&self, mut read: impl FnMut(&str, &Path) -> Option<Vec<u8>>) -> ErrorPages {
+        let mut pages = ErrorPages::default();
+        for page in &self.0 {
+            let body = match &page.body {
+                PageBody::Written(text) => Some(text.clone().into_bytes()),
+                PageBody::File(path) => read(&page.name, path),
+            };
+            let Some(body) = body else { continue };
+            for statuses in &page.statuses {
+                pages = pages
+                    .with_page(statuses.clone(), page.content_type.clone(), body.clone())
+                    .named(&*page.name);
+            }
+        }
+        pages
     }
 }
 

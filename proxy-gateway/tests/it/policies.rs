@@ -72,6 +72,19 @@ impl Gateway {
         send(self.admin, "GET /metrics", &[]).await.1
     }
 
+    /// What the admin API says.
+    pub(crate) async fn told(&self, path: &str) -> String {
+        send(self.admin, &format!("GET /api/v1/{path}"), &[])
+            .await
+            .1
+    }
+
+    /// The lines of the log with this text.
+    pub(crate) fn logged(&self, text: &str) -> usize {
+        let output = self._process.output();
+        output.lines().filter(|line| line.contains(text)).count()
+    }
+
     /// The status and the text of the response to a request with these lines.
     pub(crate) async fn send(&self, line: &str, headers: &[&str]) -> (u16, String) {
         send(self.address, line, headers).await

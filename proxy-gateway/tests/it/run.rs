@@ -2,6 +2,7 @@
 
 use crate::common::{ConfigFile, address_after, output, start};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 use testkit::certs::{Alpn, CertificateAuthority};
 use testkit::client::{Connection, Load};
@@ -187,7 +188,7 @@ async fn files_that_break_while_the_program_runs_are_listed() {
     let keys = files.directory().join("affinity");
     let key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
     std::fs::write(&keys, key).unwrap();
-    let text = |key_file: &std::path::Path| {
+    let text = |key_file: &Path| {
         let text = config(
             origin.addr(),
             &format!(r#", "Server": {{ "AffinityKeysFile": {keys:?} }}"#),
@@ -222,7 +223,7 @@ async fn files_that_break_while_the_program_runs_are_listed() {
     let trusted = std::fs::read(&clients).unwrap();
     std::fs::write(&clients, &certificate).unwrap();
     std::fs::write(&keys, "short").unwrap();
-    file.write(&text(std::path::Path::new("/no/key.pem")));
+    file.write(&text(Path::new("/no/key.pem")));
     eventually("all are listed", async || {
         let problems = get(admin, "/api/v1/problems").await;
         listed(&[
@@ -565,6 +566,12 @@ async fn pages_of_errors_are_followed() {
         Some("text/html; charset=utf-8")
     );
     assert_eq!(answer.text(), "<h1>Not here</h1>");
+    let explained = get(admin, "/api/v1/explain?url=http://h/unknown").await;
+    assert!(explained.contains(r#""error_page":"gone""#), "{explained}");
+    let url = format!("http://{address}/unknown");
+    let explained = output(&["explain", "--config", &file.argument(), "--url", &url]).await;
+    let told = "No route takes it: 404.\n  error page gone\n";
+    assert!(explained.stdout.contains(told), "{}", explained.stdout);
 
     std::fs::write(&page, "<h1>Gone</h1>").unwrap();
     eventually("the changed file is read", async || {
@@ -598,4 +605,64 @@ async fn pages_of_errors_are_followed() {
         "{}",
         started.stderr
     );
+}
+
+/// A reload with a page that cannot be read keeps all pages, those that could be read, too. So does a configuration that is
+/// rejected.
+#[tokio::test]
+async fn pages_of_a_rejected_reload_are_not_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["first.html", "second.html"].map(|name| folder.path().join(name));
+    std::fs::write(&first, "first").unwrap();
+    let text = |page: &Path, down: &str, path: &str| {
+        let server = format!(
+            r#", "Server": {{ "ErrorPages": {{
+                "gone": {{ "Statuses": ["404"], "File": {page:?} }},
+                "down": {{ "Statuses": ["5xx"], "Body": "{down}" }}
+            }} }}"#
+        );
+        let text = config(([127, 0, 0, 1], 9).into(), &server);
+        text.replace("/{**rest}", path)
+    };
+    let file = ConfigFile::new(&text(&first, "down 1", "/known"));
+    let (process, address) = run(&file).await;
+    let admin = address_after(&process.output(), "admin page on http://");
+    let served = async || [get(address, "/unknown").await, get(address, "/known").await];
+    let problem_of_page = async || {
+        let problems = get(admin, "/api/v1/problems").await;
+        problems.contains("/Server/ErrorPages/gone/File")
+    };
+    assert_eq!(served().await, ["first", "down 1"]);
+
+    file.write(&text(&second, "down 2", "/known"));
+    eventually("the missing file is named", problem_of_page).await;
+    assert_eq!(served().await, ["first", "down 1"]);
+    std::fs::write(&second, "second").unwrap();
+    eventually("the file is there", async || {
+        served().await == ["second", "down 2"]
+    })
+    .await;
+    eventually("no file is named", async || !problem_of_page().await).await;
+
+    std::fs::write(&second, "x".repeat(65 * 1024)).unwrap();
+    eventually("the long file is named", problem_of_page).await;
+    assert_eq!(served().await, ["second", "down 2"]);
+
+    // The pages that count are still followed, which tells that the rejected ones were seen.
+    file.write(&text(&first, "down 3", "/{bad"));
+    eventually("the path is named", async || {
+        let problems = get(admin, "/api/v1/problems").await;
+        problems.contains("Match/Path")
+    })
+    .await;
+    std::fs::write(&second, "third").unwrap();
+    eventually("the changed file is read", async || {
+        served().await == ["third", "down 2"]
+    })
+    .await;
+    file.write(&text(&first, "down 3", "/known"));
+    eventually("the mistake is corrected", async || {
+        served().await == ["first", "down 3"]
+    })
+    .await;
 }

@@ -70,6 +70,29 @@ async fn three_gateways_share_a_limit_and_their_parts_while_redis_is_away() {
     let counts = gateways[0].metrics().await;
     let alone = r#"kind="RateLimiter",policy="api",outcome="alone""#;
     assert!(counts.contains(alone), "{counts}");
+    let rejected = r#"cause="over_share",side="proxy"}"#;
+    eventually("rejections have their cause", async || {
+        gateways[0].metrics().await.contains(rejected)
+    })
+    .await;
+    let url = format!("redis://{address}/");
+    let explain = "explain?url=http://localhost/api/orders&header=X-Key:%20a";
+    for gateway in &gateways {
+        let overview = gateway.told("overview").await;
+        let sentence = format!("Granting shares of limits: api (Redis {url}: ");
+        assert!(overview.contains(&sentence), "{overview}");
+        let concern =
+            r#""kind":"policy","id":"api","state":"degraded","cause":"over_share","side":"proxy""#;
+        assert!(overview.contains(concern), "{overview}");
+        let problems = gateway.told("problems").await;
+        assert!(problems.contains("/Policies/RateLimiter/api"), "{problems}");
+        let explained = gateway.told(explain).await;
+        let limit = format!(
+            "shared by 3 gateways through {url}; at present this gateway grants its share, 3 requests"
+        );
+        assert!(explained.contains(&limit), "{explained}");
+        assert_eq!(gateway.logged("the service of a policy fails"), 1);
+    }
 
     let _server = redis(&peer, port).await;
     for number in 0..gateways.len() {
@@ -81,4 +104,12 @@ async fn three_gateways_share_a_limit_and_their_parts_while_redis_is_away() {
         .await;
     }
     assert_eq!(passed(&gateways, "b", 30).await, 9);
+    for gateway in &gateways {
+        let overview = gateway.told("overview").await;
+        assert!(!overview.contains("Granting shares"), "{overview}");
+        let explained = gateway.told(explain).await;
+        let limit = format!("shared by 3 gateways through {url}\"");
+        assert!(explained.contains(&limit), "{explained}");
+        assert_eq!(gateway.logged("the service of a policy answers again"), 1);
+    }
 }

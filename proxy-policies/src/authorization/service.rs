@@ -108,6 +108,12 @@ impl Service {
         tracing::warn!(target: TARGET, service, policy, url, error, failed = failures, "the service of a policy fails: {effect}");
     }
 
+    /// The URL, without what may be secret.
+    #[cfg(feature = "redis")]
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// The URL and the error, while the service fails.
     pub(crate) fn failing(&self) -> Option<String> {
         if !self.is_failing.load(Ordering::Relaxed) {
@@ -128,7 +134,7 @@ impl ServiceKind {
             Self::Authorization => "authorization service",
             Self::Keys => "keys of the token issuer",
             #[cfg(feature = "redis")]
-            Self::Limits => "shared limits at",
+            Self::Limits => "Redis",
         }
     }
 

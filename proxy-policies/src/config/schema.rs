@@ -127,7 +127,8 @@ fn rate_limiter() -> Value {
     let shared = object(
         "The Redis at which several gateways count together. While it is away, each grants its share of the limit. Unset: each gateway counts for itself.",
         &json!({
-            "Address": text("The address: `redis://10.0.0.9:6379`."),
+            "Address": text("The address: `redis://10.0.0.9:6379`, or `rediss://` for TLS."),
+            "CaFile": text("A PEM file with the authorities of the certificate, for `rediss://`."),
             "Username": text("The user of Redis. Unset: the one without a name."),
             "Password": text("The password. Unset: none."),
             "Database": whole("The number of the database. Unset: 0.", 0, 65_535),

@@ -11,6 +11,8 @@ use super::{missing, positive};
 /// The port of Redis.
 #[cfg(feature = "redis")]
 const PORT: u16 = 6379;
+/// The beginning of addresses with TLS.
+const SECURE: &str = "rediss://";
 /// The longest time for a decision.
 const LONGEST_TIMEOUT: TimeSpan = TimeSpan::from_secs(1);
 /// The time for a decision where nothing is written, in milliseconds.
@@ -26,6 +28,9 @@ pub(crate) struct SharedConfig {
     pub(crate) timeout: TimeSpan,
     pub(crate) replicas: u32,
     pub(crate) prefix: String,
+    /// The authorities of the certificate of Redis. `None`: there is no TLS.
+    #[serde(default)]
+    pub(crate) ca_file: Option<String>,
 }
 
 pub(super) fn read(shared: &mut ObjectReader<'_, '_>) -> Option<SharedConfig> {
@@ -44,6 +49,22 @@ pub(super) fn read(shared: &mut ObjectReader<'_, '_>) -> Option<SharedConfig> {
         missing(shared, "Password", "write it, or remove `Username`");
     }
     let prefix = shared.text("KeyPrefix");
+    let ca_file = shared.text("CaFile");
+    let is_secure = address.as_ref().map(|address| address.starts_with(SECURE));
+    match (is_secure, &ca_file) {
+        (Some(true), None) => missing(
+            shared,
+            "CaFile",
+            "name a PEM file with the authorities of its certificate",
+        ),
+        (Some(false), Some(_)) => {
+            let pointer = shared.pointer_to("CaFile");
+            let problem = Problem::error(pointer, "no_effect", "`redis://` has no TLS");
+            let problem = problem.with_suggestion("write `rediss://`, or remove `CaFile`");
+            shared.problems().push(problem);
+        }
+        _ => {}
+    }
     Some(SharedConfig {
         username,
         password,
@@ -51,6 +72,7 @@ pub(super) fn read(shared: &mut ObjectReader<'_, '_>) -> Option<SharedConfig> {
         timeout: timeout.unwrap_or(TimeSpan::from_millis(TIMEOUT)),
         replicas: shared.integer("Replicas", 1..=10_000).unwrap_or(1),
         prefix: prefix.unwrap_or_else(|| "proxy".to_owned()),
+        ca_file,
         address: address?,
     })
 }
@@ -63,22 +85,40 @@ fn read_address(shared: &mut ObjectReader<'_, '_>) -> Option<String> {
         }
         return None;
     };
+    if is_of_several(&text) {
+        let pointer = shared.pointer_to("Address");
+        let message =
+            "Sentinel and Redis Cluster are not supported: `Address` is that of one Redis";
+        let problem = Problem::error(pointer, "unsupported", message);
+        let suggestion =
+            "write the address of a proxy, or a virtual address, that follows the primary";
+        shared.problems().push(problem.with_suggestion(suggestion));
+        return None;
+    }
     let parsed = text.parse::<http::Uri>().ok();
     let is_redis = parsed.is_some_and(|uri| {
         let has_host = uri.authority().is_some_and(|authority| {
             !authority.host().is_empty() && !authority.as_str().contains('@')
         });
-        has_host && uri.scheme_str() == Some("redis") && matches!(uri.path(), "" | "/")
+        has_host
+            && matches!(uri.scheme_str(), Some("redis" | "rediss"))
+            && matches!(uri.path(), "" | "/")
     });
     if !is_redis {
         let pointer = shared.pointer_to("Address");
-        let message =
-            "`Address` is not `redis://`, a host and a port, without a name and a password";
+        let message = "`Address` is neither `redis://` nor `rediss://` with a host and a port, without a name and a password";
         let problem = Problem::error(pointer, "invalid_address", message);
         shared.problems().push(problem.with_suggestion(SUGGESTION));
         return None;
     }
     Some(text)
+}
+
+/// Returns true for the ways in which clients write several servers: lists, and schemes of their own.
+fn is_of_several(address: &str) -> bool {
+    let scheme = address.split("://").next().unwrap_or_default();
+    let scheme = scheme.to_ascii_lowercase();
+    address.contains(',') || scheme.contains("sentinel") || scheme.contains("cluster")
 }
 
 #[cfg(feature = "redis")]

@@ -118,6 +118,31 @@ fn every_mistake_is_reported_where_it_is() {
             r#"{"Kind":"FixedWindow","PermitLimit":1,"Window":"1m","Shared":{"Address":"rediss://a/1"}}"#,
             &[("/Shared/Address", "invalid_address")],
         ),
+        (
+            "RateLimiter",
+            r#"{"Kind":"FixedWindow","PermitLimit":1,"Window":"1m","Shared":{"Address":"rediss://a","CaFile":"ca.pem"}}"#,
+            &[],
+        ),
+        (
+            "RateLimiter",
+            r#"{"Kind":"FixedWindow","PermitLimit":1,"Window":"1m","Shared":{"Address":"rediss://a"}}"#,
+            &[("/Shared", "missing_key")],
+        ),
+        (
+            "RateLimiter",
+            r#"{"Kind":"FixedWindow","PermitLimit":1,"Window":"1m","Shared":{"Address":"redis://a","CaFile":"ca.pem"}}"#,
+            &[("/Shared/CaFile", "no_effect")],
+        ),
+        (
+            "RateLimiter",
+            r#"{"Kind":"FixedWindow","PermitLimit":1,"Window":"1m","Shared":{"Address":"redis-sentinel://a:26379/main"}}"#,
+            &[("/Shared/Address", "unsupported")],
+        ),
+        (
+            "RateLimiter",
+            r#"{"Kind":"FixedWindow","PermitLimit":1,"Window":"1m","Shared":{"Address":"redis://a:1,b:1"}}"#,
+            &[("/Shared/Address", "unsupported")],
+        ),
         ("Cors", r#"{"Origins":["https://a.example"]}"#, &[]),
         (
             "Cors",

@@ -25,6 +25,8 @@ use tokio::time::Instant;
 pub(crate) use self::algorithm::Standing;
 use self::fields::Fields;
 use self::partition::{Partition, Place, Taken};
+#[cfg(feature = "testing")]
+pub use self::shared::{FuzzedReply, MOST_OF_A_REPLY, fuzz_redis_reply};
 #[cfg(feature = "redis")]
 pub(crate) use self::shared::{SharedAsk, SharedAsked};
 #[cfg(feature = "redis")]
@@ -128,7 +130,7 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// The limit is shared, and this program has no client of Redis.
+    /// The limit is shared, and this program has no client of Redis, or a file of certificates cannot be used.
     pub(crate) fn new(name: &Arc<str>, config: &RateLimiterConfig) -> Result<Self, String> {
         #[cfg(not(feature = "redis"))]
         if config.shared.is_some() {
@@ -148,7 +150,8 @@ impl RateLimiter {
             shared: config
                 .shared
                 .as_ref()
-                .map(|shared| SharedLimit::new(name, config.kind, shared)),
+                .map(|shared| SharedLimit::new(name, config.kind, shared))
+                .transpose()?,
             queue: (config.queue_limit, config.queue_order),
             partition_by: config.partition_by.clone(),
             partitions: Partitions::new(config),
@@ -160,12 +163,14 @@ impl RateLimiter {
     /// Counts a request.
     pub(crate) fn check(&self, head: &mut impl Head, visit: &Visit<'_>) -> Outcome {
         let key = self.key(head, visit);
+        let mut cause = Cause::OverLimit;
         #[cfg(feature = "redis")]
         if let Some(shared) = &self.shared {
             match shared.ask(&self.shared_value(head, visit), key) {
                 Some(asking) => return Outcome::Ask(asking),
                 None => shared.note_alone(),
             }
+            cause = Cause::OverShare;
         }
         let partition = self.partitions.get(key, self.own, visit.now);
         match partition.take(self.queue, visit.now) {
@@ -180,7 +185,7 @@ impl RateLimiter {
                 order: self.queue.1,
                 is_held: self.is_held(),
             }),
-            Taken::No(standing) => Outcome::Reject(self.reject(standing)),
+            Taken::No(standing) => Outcome::Reject(self.reject(standing, cause)),
         }
     }
 
@@ -196,6 +201,10 @@ impl RateLimiter {
         head: &mut impl Head,
         visit: &Visit<'_>,
     ) -> Result<(), Answer> {
+        let cause = match asked.decision {
+            Some(_) => Cause::OverLimit,
+            None => Cause::OverShare,
+        };
         let (may_pass, standing) = asked.decision.unwrap_or_else(|| {
             if let Some(shared) = &self.shared {
                 shared.note_alone();
@@ -209,7 +218,7 @@ impl RateLimiter {
             }
         });
         if !may_pass {
-            return Err(self.reject(standing));
+            return Err(self.reject(standing, cause));
         }
         self.tell(standing, head);
         Ok(())
@@ -221,6 +230,25 @@ impl RateLimiter {
         self.shared.as_ref().map_or(0, SharedLimit::alone)
     }
 
+    /// The address of Redis and its error, while the limit is not shared because of it.
+    pub(crate) fn failing(&self) -> Option<String> {
+        #[cfg(feature = "redis")]
+        return self.shared.as_ref()?.failing();
+        #[cfg(not(feature = "redis"))]
+        None
+    }
+
+    /// The limit in words, and who grants it at present.
+    pub(crate) fn describe_now(&self) -> String {
+        #[cfg(feature = "redis")]
+        if let Some(shared) = &self.shared {
+            let limit = self.describe();
+            let share = fields::describe(self.own, &self.partition_by);
+            return format!("{limit}, {}", shared.describe(&share));
+        }
+        self.describe()
+    }
+
     /// Adds headers with the remaining quota to the response of a request that passes.
     pub(crate) fn tell(&self, standing: Standing, head: &mut impl Head) {
         if let Some(fields) = &self.fields {
@@ -228,9 +256,9 @@ impl RateLimiter {
         }
     }
 
-    /// Returns the response to a request over the limit.
-    pub(crate) fn reject(&self, standing: Standing) -> Answer {
-        let answer = Answer::new(self.status).because(Cause::OverLimit);
+    /// Returns the response to a request over the limit, or over the share of this gateway.
+    pub(crate) fn reject(&self, standing: Standing, cause: Cause) -> Answer {
+        let answer = Answer::new(self.status).because(cause);
         let mut answer = answer.saying("Too many requests: try again later.");
         if let Some(reset) = standing.reset {
             answer.push("retry-after", fields::seconds(reset).into());

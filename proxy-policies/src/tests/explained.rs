@@ -1,13 +1,15 @@
 //! `explain` says of policies what a proxy does, as far as they decide alone.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use http::Request;
+use http::{HeaderValue, Request};
+use http_body_util::BodyExt;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use proxy_runtime::explain::{Explanation, ProxySettings, Verdict, explain};
 use proxy_runtime::layer::RouteService;
-use proxy_runtime::{ConnectionInfo, Proxy, ProxyBuilder};
+use proxy_runtime::{ConnectionInfo, ErrorPages, Proxy, ProxyBuilder};
 use tower_layer::layer_fn;
 
 use super::around::{send, snapshot};
@@ -34,9 +36,21 @@ const TARGETS: [&str; 5] = [
     r#""ClusterId":"c","Layers":["pass"]"#,
 ];
 
+/// Pages whose bodies are their names.
+fn pages() -> ErrorPages {
+    let [html, json] = ["text/html", "application/json"].map(HeaderValue::from_static);
+    ErrorPages::default()
+        .with_page(400..=499, html.clone(), "rejected")
+        .named("rejected")
+        .with_page(403..=403, html, "403 text/html")
+        .with_page(400..=599, json, "400-599 application/json")
+}
+
 fn builder(script: &Script) -> ProxyBuilder {
     let policies = Policies::new().with_transport(Arc::new(script.clone()));
     Proxy::builder()
+        .negotiate_errors(true)
+        .error_pages(pages())
         .policies(Arc::new(policies))
         .layer("pass", layer_fn(|rest: RouteService| rest))
 }
@@ -85,6 +99,8 @@ fn explain_says_what_policies_do() {
     settings.policies = Some(Arc::new(
         Policies::new().with_transport(Arc::new(script.clone())),
     ));
+    settings.error_pages = pages();
+    settings.negotiate_errors = true;
     let (proxy, _driver) = builder.snapshot(Arc::clone(&snapshot)).build().unwrap();
     let service = proxy.service();
     let place = (
@@ -95,17 +111,20 @@ fn explain_says_what_policies_do() {
     );
     let origin = prop::sample::select(vec!["", "https://a.example", "https://evil.example"]);
     let credentials = prop::sample::select(vec!["", "Basic x", "Basic YW5uOng=", "Bearer t"]);
-    let method = prop::sample::select(vec!["GET", "OPTIONS", "PUT"]);
-    let request = (place, method, origin, any::<bool>(), credentials);
+    let method = prop::sample::select(vec!["GET", "OPTIONS", "PUT", "DELETE"]);
+    let accept = prop::sample::select(vec!["*/*", "text/html", "application/json"]);
+    let request = (place, method, origin, any::<bool>(), credentials, accept);
+    let pages_seen = AtomicUsize::new(0);
     let config = Config {
         cases: 1_000,
         ..Config::default()
     };
-    let result =
-        TestRunner::new(config).run(&request, |(place, method, origin, asks, credentials)| {
+    let result = TestRunner::new(config).run(
+        &request,
+        |(place, method, origin, asks, credentials, accept)| {
             let (a, c, l, t) = place;
             let line = format!("{method} /{a}/{c}/{l}/{t}");
-            let mut headers = vec!["Host: h.example".to_owned()];
+            let mut headers = vec!["Host: h.example".to_owned(), format!("Accept: {accept}")];
             if !origin.is_empty() {
                 headers.push(format!("Origin: {origin}"));
             }
@@ -129,10 +148,19 @@ fn explain_says_what_policies_do() {
                 let location = location.map(|location| location.to_str().unwrap());
                 prop_assert_eq!(explained_status(&live), response.status().as_u16());
                 prop_assert_eq!(live.location.as_deref(), location);
+                prop_assert_eq!(&live.error_page, &alone.error_page);
+                let body = runtime.block_on(response.into_body().collect()).unwrap();
+                let body = String::from_utf8(body.to_bytes().to_vec()).unwrap();
+                let names = ["rejected", "403 text/html", "400-599 application/json"];
+                let page = names.contains(&&*body).then_some(body);
+                pages_seen.fetch_add(usize::from(page.is_some()), Ordering::Relaxed);
+                prop_assert_eq!(&live.error_page, &page);
             }
             Ok(())
-        });
+        },
+    );
     result.unwrap();
+    assert!(pages_seen.into_inner() > 50, "pages are seen");
 }
 
 fn parts(line: &str, headers: &[&str]) -> (http::request::Parts, ConnectionInfo) {

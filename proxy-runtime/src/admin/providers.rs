@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use discovery_core::SourceState;
 use discovery_core::merge::ProviderReport;
+use proxy_model::config::PolicyKind;
 use proxy_model::{ClusterId, Problem, RouteId, pointer_to};
 use serde::Serialize;
 
 use super::state::AdminState;
-use crate::error::Cause;
 use crate::policy::FailingPolicy;
 
 /// Maximum of problems in a response; the rest is only counted.
@@ -165,9 +165,16 @@ fn failing(admin: &AdminState) -> Vec<(Option<String>, Problem)> {
 fn policy_problem(policy: &FailingPolicy) -> (Option<String>, Problem) {
     let section = pointer_to("/Policies", policy.kind.section());
     let place = pointer_to(&section, &policy.name);
-    let message = format!("the policy cannot decide: {}", policy.detail);
-    let code = Cause::AuthorizationUnavailable.as_str();
-    (None, Problem::error(place, code, message))
+    let (code, detail) = (policy.cause().as_str(), &policy.detail);
+    let problem = match policy.kind {
+        // Requests are served meanwhile.
+        PolicyKind::RateLimiter => {
+            let message = format!("this proxy grants its share of the limit: {detail}");
+            Problem::warning(place, code, message)
+        }
+        _ => Problem::error(place, code, format!("the policy cannot decide: {detail}")),
+    };
+    (None, problem)
 }
 
 /// The progress of a proxy's start.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use discovery_core::merge::ProviderReport;
 use discovery_core::{DiscoverErrorKind, SourceState};
 use proxy_model::Problem;
+use proxy_model::config::PolicyKind;
 use serde::Serialize;
 
 use super::cluster_list::ClusterCondition;
@@ -46,6 +47,8 @@ pub(super) struct Trouble {
     pub(super) lost: Vec<String>,
     /// Policies that cannot decide, with the reason.
     pub(super) undecided: Vec<String>,
+    /// Shared limits of which this proxy grants its share, with the reason.
+    pub(super) limits: Vec<String>,
     /// The memory limit in bytes, if clients have reached it.
     pub(super) memory: Option<u64>,
     pub(super) sources: SourceTrouble,
@@ -137,9 +140,13 @@ impl Trouble {
     pub(super) fn policy_fails(&mut self, policy: FailingPolicy) {
         let name = shortened(&shown(&policy.name), MOST_OF_ID);
         let why = shortened(&policy.detail, MOST_OF_CAUSE);
-        self.undecided.push(format!("{name} ({why})"));
-        let concern = Concern::new("policy", policy.name.to_string(), "failing");
-        let concern = concern.because(Cause::AuthorizationUnavailable);
+        let (names, state) = match policy.kind {
+            PolicyKind::RateLimiter => (&mut self.limits, "degraded"),
+            _ => (&mut self.undecided, "failing"),
+        };
+        names.push(format!("{name} ({why})"));
+        let concern = Concern::new("policy", policy.name.to_string(), state);
+        let concern = concern.because(policy.cause());
         self.concern(concern.saying(Some(policy.detail)));
     }
 

@@ -46,6 +46,7 @@ fn said(trouble: &Trouble) -> Vec<String> {
         ("Refusing every request", &trouble.rejected),
         ("Leading nowhere", &trouble.lost),
         ("Unable to authorize", &trouble.undecided),
+        ("Granting shares of limits", &trouble.limits),
     ];
     let lists = lists.into_iter().filter(|(_, names)| !names.is_empty());
     let mut said: Vec<_> = lists
@@ -303,6 +304,7 @@ mod tests {
         let one = |name: &str| vec![name.to_owned()];
         let trouble = Trouble {
             undecided: one("staff (refused)"),
+            limits: one("api (refused)"),
             sources: SourceTrouble {
                 failing: one("a"),
                 unanswered: one("b"),
@@ -329,6 +331,7 @@ mod tests {
         assert_eq!(
             sentence,
             "Unable to authorize: staff (refused); \
+             Granting shares of limits: api (refused); \
              2 sources cannot be read, their last known good configuration serves: j, k; \
              1 source rejects the request, nothing of it serves yet: h (401 Unauthorized); \
              1 source rejects the request, its last known good configuration serves: g (403 Forbidden); \

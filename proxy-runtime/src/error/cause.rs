@@ -127,6 +127,8 @@ causes! {
         "The route demands an `AuthorizationPolicy` that nothing enforces"
     AuthorizationUnavailable "authorization_unavailable" Proxy
         "A policy of the route needs an authorization service or the keys of a token issuer, which cannot be reached"
+    OverShare "over_share" Proxy
+        "A limit that several proxies share cannot be counted for all, and this proxy's share of it is exceeded"
     ExtensionFailed "extension_failed" Proxy
         "A filter, layer or load balancing policy of the program failed"
     LoopDetected "loop_detected" Proxy

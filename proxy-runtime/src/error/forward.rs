@@ -304,7 +304,8 @@ impl From<Cause> for ForwardErrorKind {
             Cause::MalformedRequest
             | Cause::NoRoute
             | Cause::RejectedByPolicy
-            | Cause::OverLimit => Self::RequestRejected,
+            | Cause::OverLimit
+            | Cause::OverShare => Self::RequestRejected,
             Cause::NoPartition => Self::NoPartition,
             Cause::IdleTunnel => Self::UpgradeActivityTimeout,
             Cause::NoCluster

@@ -44,7 +44,7 @@ use crate::connection::ConnectionInfo;
 use crate::error::ForwardError;
 use crate::exchange::body_limit;
 use crate::forward::{check_head, check_length, check_path, reply, sent_request};
-use crate::head::{ErrorBodies, HeaderMutations, HttpHead};
+use crate::head::{ErrorBodies, ErrorForm, ErrorPage, ErrorPages, HeaderMutations, HttpHead};
 use crate::live::{Assessment, assess};
 use crate::policy::{PolicySource, RoutePolicies, described};
 use crate::proxy::Proxy;
@@ -60,8 +60,10 @@ impl Proxy {
     /// turn of a load balancing policy.
     pub fn explain(&self, request: &Parts, connection: ConnectionInfo) -> Explanation {
         let generation = self.shared().load();
-        let limit = self.shared().max_request_body();
-        explain_live(&generation, limit, request, connection)
+        let shared = self.shared();
+        let errors = shared.errors(shared.error_form(&request.headers));
+        let limit = shared.max_request_body();
+        explain_live(&generation, (limit, errors), request, connection)
     }
 }
 
@@ -76,6 +78,8 @@ pub struct Explanation {
     /// The status of the proxy's own response. `None` if the destination responds.
     #[serde(serialize_with = "as_number")]
     pub status: Option<StatusCode>,
+    /// The [error page](crate::ErrorPages) of the proxy's own response, by its name. `None` without one.
+    pub error_page: Option<String>,
     /// The accepted methods, for [`Verdict::MethodNotAllowed`].
     pub allow: Vec<String>,
     /// The route that matches the request.
@@ -88,7 +92,8 @@ pub struct Explanation {
     /// Policies that are not asked here, because a service, a password or a count decides. The rest of the
     /// explanation assumes that they let the request pass.
     pub undecided_policies: Vec<String>,
-    /// The limits and the rule for retries that apply to the request, one sentence each; empty without a cluster.
+    /// The limits and the rule for retries that apply to the request, one sentence each. Those of policies are there
+    /// without a cluster, too.
     pub rules: Vec<String>,
     /// The reason why the route rejects all requests, if it does.
     #[serde(rename = "refused")]
@@ -198,6 +203,10 @@ pub struct ProxySettings {
     pub resolves_destinations: bool,
     /// The policies that the configuration defines. Default: none is asked.
     pub policies: Option<Arc<dyn PolicySource>>,
+    /// The pages of errors. Default: none.
+    pub error_pages: ErrorPages,
+    /// True if errors have the form that clients prefer. Default: false.
+    pub negotiate_errors: bool,
 }
 
 impl fmt::Debug for ProxySettings {
@@ -208,6 +217,8 @@ impl fmt::Debug for ProxySettings {
             .field("without_loop_guard", &self.without_loop_guard)
             .field("resolves_destinations", &self.resolves_destinations)
             .field("policies", &self.policies.is_some())
+            .field("error_pages", &self.error_pages)
+            .field("negotiate_errors", &self.negotiate_errors)
             .finish()
     }
 }
@@ -229,6 +240,11 @@ pub fn explain(
     // Policies that cannot be honoured keep the configuration from serving.
     let policies = policies.and_then(|source| source.of_routes(snapshot).ok());
     let guard = (!settings.without_loop_guard).then(LoopGuard::unnumbered);
+    let form = match settings.negotiate_errors {
+        true => ErrorForm::of_fields(&request.headers),
+        false => ErrorForm::default(),
+    };
+    let pages = Some(Arc::new(settings.error_pages.clone()));
     let place = ExplainContext {
         snapshot,
         live: None,
@@ -236,6 +252,7 @@ pub fn explain(
         guard: guard.as_ref(),
         resolves_destinations: settings.resolves_destinations,
         max_request_body: settings.max_request_body,
+        errors: ErrorBodies::new(form, settings.negotiate_errors, pages),
     };
     explain_with(&place, unknown, request, connection)
 }
@@ -269,7 +286,7 @@ pub fn outgoing_request(
 /// Explains a request with the state of a running proxy.
 pub(crate) fn explain_live(
     generation: &Generation,
-    max_request_body: Option<u64>,
+    (max_request_body, errors): (Option<u64>, ErrorBodies),
     request: &Parts,
     connection: ConnectionInfo,
 ) -> Explanation {
@@ -281,6 +298,7 @@ pub(crate) fn explain_live(
         guard: None,
         resolves_destinations: false,
         max_request_body,
+        errors,
     };
     explain_with(&place, live, request, connection)
 }
@@ -295,9 +313,43 @@ struct ExplainContext<'a> {
     guard: Option<&'a LoopGuard>,
     resolves_destinations: bool,
     max_request_body: Option<u64>,
+    /// The bodies of errors for the client.
+    errors: ErrorBodies,
 }
 
 fn explain_with(
+    place: &ExplainContext<'_>,
+    assess: impl Fn(&Cluster, ClusterIndex) -> Assessment,
+    request: &Parts,
+    connection: ConnectionInfo,
+) -> Explanation {
+    let mut explanation = decided(place, assess, request, connection);
+    let page = match (explanation.outcome, explanation.status) {
+        // Routes and policies have bodies of their own.
+        (Verdict::Answered | Verdict::AnsweredByPolicy, _) | (_, None) => None,
+        (_, Some(status)) => place.errors.page(status),
+    };
+    if let Some(page) = page {
+        explanation.error_page = Some(page.describe());
+    }
+    if is_call(request) {
+        explanation.error_page = None;
+    }
+    explanation
+}
+
+/// Returns true for a gRPC call, which gets the status of gRPC in place of a body.
+fn is_call(request: &Parts) -> bool {
+    #[cfg(all(feature = "server", feature = "http2"))]
+    return crate::server::connection::is_grpc_call(&request.method, &request.headers);
+    #[cfg(not(all(feature = "server", feature = "http2")))]
+    {
+        let _ = request;
+        false
+    }
+}
+
+fn decided(
     place: &ExplainContext<'_>,
     assess: impl Fn(&Cluster, ClusterIndex) -> Assessment,
     request: &Parts,
@@ -350,8 +402,11 @@ fn explain_with(
     match policies::judged(place, index, request, head, &mut edits) {
         Ok(known) => {
             explanation.undecided_policies = known.undecided;
+            explanation.rules = known.rules;
             if let Some((policy, reply)) = known.reply {
                 let status = reply.status();
+                let page = reply.page(&place.errors).map(ErrorPage::describe);
+                explanation.error_page = page;
                 explanation.location =
                     location(reply.into_response(&ErrorBodies::default()).headers());
                 explanation.rejected = Some(format!("{policy} answers it"));
@@ -407,7 +462,9 @@ fn explain_with(
         })
         .collect();
     let limit = body_limit(place.max_request_body, route);
-    explanation.rules = rules::rules(route, cluster, &request.method, limit);
+    explanation
+        .rules
+        .extend(rules::rules(route, cluster, &request.method, limit));
     if let Err(error) = check_head(request, &head, cluster.upstream(), limit) {
         return explanation.rejecting(&error);
     }
@@ -533,6 +590,7 @@ impl Explanation {
         Self {
             outcome: Verdict::Matched,
             status: None,
+            error_page: None,
             allow: Vec::new(),
             route: None,
             route_values: BTreeMap::new(),

@@ -37,8 +37,8 @@ pub(super) fn judged(
             None => undecided(route),
         };
         return Ok(PolicyPreview {
-            reply: None,
             undecided,
+            ..PolicyPreview::default()
         });
     };
     let connection = head.connection();

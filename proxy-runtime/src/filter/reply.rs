@@ -5,7 +5,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
 use crate::error::Cause;
-use crate::head::{ErrorBodies, headers};
+use crate::head::{ErrorBodies, ErrorPage, headers};
 
 /// The decision of a filter about a request.
 #[derive(Clone, Debug)]
@@ -104,6 +104,11 @@ impl Reply {
     /// The cause; `None` if it is no error.
     pub(crate) fn cause(&self) -> Option<Cause> {
         Cause::of_reply(self.status, self.cause)
+    }
+
+    /// The page that takes the place of the sentence, if there is one.
+    pub(crate) fn page<'e>(&self, errors: &'e ErrorBodies) -> Option<&'e ErrorPage> {
+        errors.page(self.status).filter(|_| self.detail.is_some())
     }
 
     pub(crate) fn into_response(self, errors: &ErrorBodies) -> Response<Bytes> {

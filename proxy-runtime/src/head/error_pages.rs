@@ -31,7 +31,8 @@ use super::ErrorForm;
 pub struct ErrorPages(Vec<ErrorPage>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct ErrorPage {
+pub(crate) struct ErrorPage {
+    name: Option<Box<str>>,
     statuses: RangeInclusive<u16>,
     content_type: HeaderValue,
     /// The form that the page takes the place of.
@@ -53,11 +54,21 @@ impl ErrorPages {
         body: impl Into<Bytes>,
     ) -> Self {
         self.0.push(ErrorPage {
+            name: None,
             statuses,
             form: ErrorForm::of_media_type(content_type.as_bytes()),
             content_type,
             body: body.into(),
         });
+        self
+    }
+
+    /// Names the page that was added last, for [`explain`](crate::explain). Default: its statuses and its media type.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<Box<str>>) -> Self {
+        if let Some(page) = self.0.last_mut() {
+            page.name = Some(name.into());
+        }
         self
     }
 
@@ -72,6 +83,18 @@ impl ErrorPages {
             page.statuses.contains(&status) && form.is_none_or(|form| page.form == form)
         });
         pages.min_by_key(|page| page.statuses.end() - page.statuses.start())
+    }
+}
+
+impl ErrorPage {
+    /// The name, or the statuses and the media type: `500-599 text/html`.
+    pub(crate) fn describe(&self) -> String {
+        let content_type = String::from_utf8_lossy(self.content_type.as_bytes());
+        match (&self.name, self.statuses.start(), self.statuses.end()) {
+            (Some(name), ..) => (**name).to_owned(),
+            (None, first, last) if first == last => format!("{first} {content_type}"),
+            (None, first, last) => format!("{first}-{last} {content_type}"),
+        }
     }
 }
 
@@ -103,6 +126,14 @@ impl ErrorBodies {
         self.form == ErrorForm::default() && self.pages.is_none()
     }
 
+    /// The page that takes the place of the proxy's own body, if there is one for the status.
+    pub(crate) fn page(&self, status: StatusCode) -> Option<&ErrorPage> {
+        let is_error = status.is_client_error() || status.is_server_error();
+        let wanted = self.is_negotiated.then_some(self.form);
+        let pages = self.pages.as_ref().filter(|_| is_error)?;
+        pages.find(status, wanted)
+    }
+
     /// Returns a body for the status: a page, or the status and a sentence that explains it. Adds the fields that
     /// describe the body.
     #[cold]
@@ -112,10 +143,7 @@ impl ErrorBodies {
         detail: Option<&str>,
         fields: &mut HeaderMap,
     ) -> Bytes {
-        let is_error = status.is_client_error() || status.is_server_error();
-        let wanted = self.is_negotiated.then_some(self.form);
-        let page = self.pages.as_ref().filter(|_| is_error);
-        let Some(page) = page.and_then(|pages| pages.find(status, wanted)) else {
+        let Some(page) = self.page(status) else {
             return self.form.write(status, detail, fields);
         };
         fields.insert(CONTENT_TYPE, page.content_type.clone());

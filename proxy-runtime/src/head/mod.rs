@@ -12,8 +12,8 @@ mod mutations;
 
 pub(crate) use self::address_text::AddressText;
 pub(crate) use self::error_form::ErrorForm;
-pub(crate) use self::error_pages::ErrorBodies;
 pub use self::error_pages::ErrorPages;
+pub(crate) use self::error_pages::{ErrorBodies, ErrorPage};
 pub(crate) use self::http_head::HttpHead;
 #[cfg(feature = "http2")]
 pub(crate) use self::http_head::is_websocket_connect;

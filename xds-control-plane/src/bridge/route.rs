@@ -1,7 +1,7 @@
 //! Routes.
 
 use proxy_model::Snapshot;
-use proxy_model::compiled::Route;
+use proxy_model::compiled::{Route, RouteTarget};
 use proxy_model::config::RouteConfig;
 use serde::Serialize;
 use xds_types::pb::envoy::config::route::v3::{Route as EnvoyRoute, RouteMatch};
@@ -102,7 +102,13 @@ fn fill(
     snapshot: &Snapshot,
     report: &mut Report<'_>,
 ) -> Result<(), Inexpressible> {
-    let request = headers::request(route.transforms())?;
+    let request = match route.target() {
+        RouteTarget::Cluster(_) | RouteTarget::Weighted(_) | RouteTarget::Partitioned(_) => {
+            headers::request(route.transforms())?
+        }
+        // Nothing is sent on, and gateways reject values that they cannot make.
+        _ => headers::HeaderEdits::default(),
+    };
     let response = headers::response(route.transforms(), report)?;
     written.action = Some(action::action(route, request.host, snapshot, report)?);
     written.request_headers_to_add = request.add;

@@ -2,8 +2,8 @@
 
 use proxy_model::compiled::RouteTarget;
 use proxy_model::matching::Lookup;
-use xds_types::pb::envoy::config::core::v3::DataSource;
 use xds_types::pb::envoy::config::core::v3::data_source::Specifier;
+use xds_types::pb::envoy::config::core::v3::{DataSource, HeaderValue, HeaderValueOption};
 use xds_types::pb::envoy::config::route::v3::redirect_action::{
     PathRewriteSpecifier, SchemeRewriteSpecifier,
 };
@@ -58,6 +58,8 @@ fn redirects_lead_where_envoy_sends_clients() {
     let scheme = |text: &str| Some(SchemeRewriteSpecifier::SchemeRedirect(text.into()));
     let whole = |path: &str| Some(PathRewriteSpecifier::PathRedirect(path.into()));
     let part = |path: &str| Some(PathRewriteSpecifier::PrefixRewrite(path.into()));
+    let replaced =
+        |regex: &str, by: &str| Some(PathRewriteSpecifier::RegexRewrite(substitution(regex, by)));
     let none = RedirectAction::default;
     let separated = || PathSpecifier::PathSeparatedPrefix("/old".into());
     for (matched, action, asked, expected) in [
@@ -128,6 +130,15 @@ fn redirects_lead_where_envoy_sends_clients() {
             },
             ("a.test", "/old/x/y"),
             (301, "http://a.test/new/x/y"),
+        ),
+        (
+            PathSpecifier::PathSeparatedPrefix("/old/v1.2".into()),
+            RedirectAction {
+                path_rewrite_specifier: replaced(r"(?i)^/old/v1\.2(/.+)?/?$", r"/new\1"),
+                ..none()
+            },
+            ("a.test", "/OLD/v1.2/x/y/"),
+            (301, "http://a.test/new/x/y/"),
         ),
         (
             PathSpecifier::Path("/old".into()),
@@ -240,9 +251,35 @@ fn redirects_lead_where_envoy_sends_clients() {
         (
             prefix("/"),
             RedirectAction {
-                path_rewrite_specifier: Some(PathRewriteSpecifier::RegexRewrite(substitution(
-                    "a", "b",
-                ))),
+                path_rewrite_specifier: replaced("a", "b"),
+                host_redirect: "b".into(),
+                ..none()
+            },
+            "path_rewrite_specifier",
+        ),
+        (
+            // A digit, not the letter.
+            PathSpecifier::PathSeparatedPrefix("/d".into()),
+            RedirectAction {
+                path_rewrite_specifier: replaced(r"(?i)^/\d(/.+)?/?$", r"/new\1"),
+                host_redirect: "b".into(),
+                ..none()
+            },
+            "path_rewrite_specifier",
+        ),
+        (
+            separated(),
+            RedirectAction {
+                path_rewrite_specifier: replaced(r"(?i)^/other(/.+)?/?$", r"/new\1"),
+                host_redirect: "b".into(),
+                ..none()
+            },
+            "path_rewrite_specifier",
+        ),
+        (
+            separated(),
+            RedirectAction {
+                path_rewrite_specifier: replaced(r"(?i)^/old(/.+)?/?$", r"/\1/new\1"),
                 host_redirect: "b".into(),
                 ..none()
             },
@@ -252,6 +289,7 @@ fn redirects_lead_where_envoy_sends_clients() {
         let shown = format!("{action:?}");
         let target = match &matched {
             PathSpecifier::Prefix(prefix) => prefix.clone(),
+            PathSpecifier::PathSeparatedPrefix(prefix) => format!("{prefix}/x"),
             _ => "/old/x".to_owned(),
         };
         let found = location(matched, action, ("a.test", &target));
@@ -329,4 +367,38 @@ fn direct_responses_have_their_status_and_text() {
             "{status}"
         );
     }
+}
+
+#[test]
+fn changes_of_requests_that_are_not_sent_on_have_no_effect() {
+    let changes = vec![HeaderValueOption {
+        header: Some(HeaderValue {
+            key: "x-forwarded-for".into(),
+            value: "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%".into(),
+            ..HeaderValue::default()
+        }),
+        ..HeaderValueOption::default()
+    }];
+    let answer = DirectResponseAction {
+        status: 418,
+        ..DirectResponseAction::default()
+    };
+    let redirect = RedirectAction {
+        host_redirect: "b".into(),
+        ..RedirectAction::default()
+    };
+    for action in [Action::DirectResponse(answer), Action::Redirect(redirect)] {
+        let mut route = with(prefix("/"), action);
+        route.request_headers_to_add.clone_from(&changes);
+        let mut all = host(&["*"], vec![route]);
+        all.request_headers_to_add.clone_from(&changes);
+        let (_, problems) = read(vec![all.clone()]).unwrap();
+        assert!(!problems.has_errors(), "{problems}");
+        let snapshot = snapshot(vec![all]);
+        assert!(snapshot.routes()[0].target().is_reply());
+    }
+    let mut route = to("r", prefix("/"));
+    route.request_headers_to_add = changes;
+    let (_, problems) = read(vec![host(&["*"], vec![route])]).unwrap();
+    assert!(problems.has_errors(), "requests that are sent on");
 }

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::dial::{Stream, dial};
 use super::resp::{Reply, read_reply, write_command};
 use crate::authorization::{Service, ServiceKind};
 use crate::config::SharedConfig;
@@ -56,8 +56,8 @@ pub(super) struct Redis {
     calls: Mutex<Option<mpsc::Sender<Call>>>,
 }
 
-/// The part that the task of the connection has, too.
-struct Link {
+/// The part that the task of the connection and waiting requests have, too.
+pub(super) struct Link {
     config: SharedConfig,
     service: Service,
     /// False from a failure of Redis until it is there again: requests do not wait for it meanwhile.
@@ -82,7 +82,7 @@ impl Redis {
         &self,
         key: Vec<u8>,
         arguments: &Arc<[Vec<u8>]>,
-    ) -> Option<oneshot::Receiver<Decision>> {
+    ) -> Option<(Arc<Link>, oneshot::Receiver<Decision>)> {
         let is_usable = self.shared.is_usable.load(Ordering::Relaxed);
         let mut calls = self.calls.lock();
         let sender = match &*calls {
@@ -105,12 +105,41 @@ impl Redis {
             arguments: Arc::clone(arguments),
             told,
         };
-        sender.try_send(call).ok().map(|()| decision)
+        sender.try_send(call).ok()?;
+        Some((Arc::clone(&self.shared), decision))
     }
 
+    /// The address, without what may be secret.
+    pub(super) fn url(&self) -> &str {
+        self.shared.service.url()
+    }
+
+    /// The address and the latest error, while Redis does not decide.
+    pub(super) fn failing(&self) -> Option<String> {
+        self.shared.service.failing()
+    }
+
+    /// Returns true if a request was decided about.
+    pub(super) fn is_asked(&self) -> bool {
+        self.calls.lock().is_some()
+    }
+}
+
+impl Link {
     /// The time limit of a decision.
     pub(super) fn limit(&self) -> Duration {
-        self.shared.config.timeout.duration()
+        self.config.timeout.duration()
+    }
+
+    /// Notes a decision in time.
+    pub(super) fn decided(&self) {
+        self.service.answered();
+    }
+
+    /// Notes a decision that did not come in time, while the connection lasts.
+    pub(super) fn is_late(&self) {
+        let limit = self.config.timeout;
+        self.service.failed(&format!("no decision within {limit}"));
     }
 }
 
@@ -138,7 +167,8 @@ async fn follow(link: Arc<Link>, mut calls: mpsc::Receiver<Call>) {
 }
 
 struct Connection {
-    stream: TcpStream,
+    reader: ReadHalf<Stream>,
+    writer: WriteHalf<Stream>,
     /// The name of the script at Redis.
     script: Vec<u8>,
     input: Vec<u8>,
@@ -148,10 +178,10 @@ struct Connection {
 impl Connection {
     /// Connects, authenticates, and makes the script known.
     async fn open(config: &SharedConfig) -> io::Result<Self> {
-        let stream = TcpStream::connect(config.host_and_port()).await?;
-        stream.set_nodelay(true)?;
+        let (reader, writer) = tokio::io::split(dial(config).await?);
         let mut connection = Self {
-            stream,
+            reader,
+            writer,
             script: Vec::new(),
             input: Vec::new(),
             output: Vec::new(),
@@ -176,7 +206,8 @@ impl Connection {
     async fn call(&mut self, command: &[&[u8]]) -> io::Result<Reply> {
         self.output.clear();
         write_command(&mut self.output, command);
-        self.stream.write_all(&self.output).await?;
+        self.writer.write_all(&self.output).await?;
+        self.writer.flush().await?;
         self.output.clear();
         loop {
             if let Some(reply) = self.next()? {
@@ -198,6 +229,8 @@ impl Connection {
         let limit = link.config.timeout.duration();
         let mut waiting: VecDeque<(Instant, oneshot::Sender<Decision>)> = VecDeque::new();
         let mut written = 0;
+        // TLS may keep what was written.
+        let mut is_flushed = true;
         loop {
             while let Some(reply) = self.next()? {
                 let Some((_, told)) = waiting.pop_front() else {
@@ -213,7 +246,8 @@ impl Connection {
             }
             let due = waiting.front().map(|(sent, _)| *sent + limit.max(LATE));
             let has_room = self.output.len() < WRITTEN && waiting.len() < MOST_WAITING;
-            let (mut reader, mut writer) = self.stream.split();
+            let unwritten = &self.output[written..];
+            let (reader, writer) = (&mut self.reader, &mut self.writer);
             self.input.reserve(READ);
             tokio::select! {
                 call = calls.recv(), if has_room => {
@@ -229,8 +263,9 @@ impl Connection {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
                 }
-                wrote = writer.write(&self.output[written..]), if written < self.output.len() => {
-                    written += wrote?;
+                sent = send_some(writer, unwritten), if !unwritten.is_empty() || !is_flushed => {
+                    is_flushed = unwritten.is_empty();
+                    written += sent?;
                 }
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     return Err(io::ErrorKind::TimedOut.into());
@@ -257,17 +292,27 @@ impl Connection {
 
     async fn read(&mut self) -> io::Result<()> {
         self.input.reserve(READ);
-        match self.stream.read_buf(&mut self.input).await? {
+        match self.reader.read_buf(&mut self.input).await? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(()),
         }
     }
 }
 
-fn decision(reply: &Reply) -> io::Result<Decision> {
+/// Writes what there is to write, else sends what TLS has kept of it. Returns the number of bytes that were written.
+///
+/// Cancel safe.
+async fn send_some(writer: &mut WriteHalf<Stream>, bytes: &[u8]) -> io::Result<usize> {
+    match bytes {
+        [] => writer.flush().await.map(|()| 0),
+        bytes => writer.write(bytes).await,
+    }
+}
+
+pub(super) fn decision(reply: &Reply) -> io::Result<Decision> {
     let elements = match reply {
         Reply::List(elements) => elements,
-        Reply::Error(error) => return Err(io::Error::other(error.clone())),
+        Reply::Error(error) => return Err(rejected(error)),
         _ => return Err(unexpected()),
     };
     let [
@@ -283,6 +328,15 @@ fn decision(reply: &Reply) -> io::Result<Decision> {
         left: u32::try_from(*left).unwrap_or_default(),
         reset: Duration::from_millis(u64::try_from(*reset).unwrap_or_default()),
     })
+}
+
+/// The error that Redis tells. A node of a cluster sends clients to others, and a limit would be there twice.
+fn rejected(error: &str) -> io::Error {
+    let is_of_cluster = ["MOVED ", "ASK ", "CLUSTERDOWN "];
+    match is_of_cluster.iter().any(|begin| error.starts_with(begin)) {
+        true => io::Error::other(format!("Redis Cluster is not supported: {error}")),
+        false => io::Error::other(error.to_owned()),
+    }
 }
 
 fn unexpected() -> io::Error {

@@ -4,6 +4,9 @@
 //! each gateway grants its share of the limit.
 
 mod connection;
+mod dial;
+#[cfg(feature = "testing")]
+mod fuzzed;
 mod resp;
 #[cfg(test)]
 mod tests;
@@ -15,7 +18,9 @@ use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use self::connection::{Decision, Redis};
+use self::connection::{Decision, Link, Redis};
+#[cfg(feature = "testing")]
+pub use self::fuzzed::{FuzzedReply, MOST_OF_A_REPLY, fuzz_redis_reply};
 use super::algorithm::Standing;
 use crate::config::{LimiterKind, SharedConfig};
 
@@ -34,6 +39,8 @@ pub(super) enum SharedValue<'a> {
 /// The counts of a policy at Redis.
 pub(super) struct SharedLimit {
     redis: Redis,
+    /// The number of gateways that divide the limit while Redis does not decide.
+    gateways: u32,
     /// The beginning of the keys of all counts.
     prefix: Vec<u8>,
     arguments: Arc<[Vec<u8>]>,
@@ -43,8 +50,8 @@ pub(super) struct SharedLimit {
 
 /// A decision that Redis makes.
 pub(crate) struct SharedAsk {
+    redis: Arc<Link>,
     decision: oneshot::Receiver<Decision>,
-    limit: std::time::Duration,
     key: Option<u128>,
 }
 
@@ -61,7 +68,13 @@ impl SharedAsk {
     ///
     /// Cancel safe.
     pub(crate) async fn wait(self) -> SharedAsked {
-        let decision = timeout(self.limit, self.decision).await;
+        let decision = timeout(self.redis.limit(), self.decision).await;
+        match &decision {
+            Ok(Ok(_)) => self.redis.decided(),
+            // The connection has broken, which its task reports.
+            Ok(Err(_)) => {}
+            Err(_) => self.redis.is_late(),
+        }
         let decision = decision.ok().and_then(Result::ok).map(|decision| {
             let standing = Standing {
                 left: decision.left,
@@ -77,7 +90,17 @@ impl SharedAsk {
 }
 
 impl SharedLimit {
-    pub(super) fn new(policy: &Arc<str>, kind: LimiterKind, config: &SharedConfig) -> Self {
+    /// Prepares to count at Redis.
+    ///
+    /// # Errors
+    ///
+    /// The file of authorities cannot be used.
+    pub(super) fn new(
+        policy: &Arc<str>,
+        kind: LimiterKind,
+        config: &SharedConfig,
+    ) -> Result<Self, String> {
+        dial::connector(config).map_err(|error| error.to_string())?;
         let (word, numbers) = match kind {
             LimiterKind::FixedWindow { permits, window } => {
                 ("fixed", vec![u64::from(permits), milliseconds(window)])
@@ -106,12 +129,13 @@ impl SharedLimit {
         let prefix = format!("{}:{policy}:{word}-{}:", config.prefix, numbers.join("-"));
         let arguments = std::iter::once(word.as_bytes().to_vec());
         let arguments = arguments.chain(numbers.into_iter().map(String::into_bytes));
-        Self {
+        Ok(Self {
             redis: Redis::new(policy, config),
+            gateways: config.replicas,
             prefix: prefix.into_bytes(),
             arguments: arguments.collect(),
             alone: AtomicU64::new(0),
-        }
+        })
     }
 
     /// Has Redis decide. `None` if it is away.
@@ -126,12 +150,34 @@ impl SharedLimit {
             SharedValue::Text(text) => push_hash(text, &mut name),
             SharedValue::Own(text) => push_hash(text, &mut name),
         }
-        let decision = self.redis.ask(name, &self.arguments)?;
+        let (redis, decision) = self.redis.ask(name, &self.arguments)?;
         Some(SharedAsk {
+            redis,
             decision,
-            limit: self.redis.limit(),
             key,
         })
+    }
+
+    /// The address of Redis and its error, while it does not decide.
+    pub(super) fn failing(&self) -> Option<String> {
+        self.redis.failing()
+    }
+
+    /// The sharing in words; `share` is the limit of this gateway alone.
+    pub(super) fn describe(&self, share: &str) -> String {
+        let url = self.redis.url();
+        let sharing = format!("shared by {} gateways through {url}", self.gateways);
+        match (self.redis.failing(), self.redis.is_asked()) {
+            (Some(error), _) => {
+                format!("{sharing}; at present this gateway grants its share, {share}: {error}")
+            }
+            (None, true) => sharing,
+            (None, false) => {
+                format!(
+                    "{sharing}, which was not asked yet; without it, this gateway grants its share, {share}"
+                )
+            }
+        }
     }
 
     /// Notes a request that the share of this gateway decides about.

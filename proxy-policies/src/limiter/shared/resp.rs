@@ -5,10 +5,14 @@ use std::io::Write as _;
 
 /// The longest line of a reply, in bytes.
 const LONGEST_LINE: usize = 4096;
-/// The longest text of a reply, in bytes.
-const LONGEST_TEXT: usize = 64 * 1024;
-/// The most elements of a list.
-const MOST_ELEMENTS: usize = 64;
+/// The longest text of a reply, in bytes. The name of a script has 40.
+const LONGEST_TEXT: usize = 1024;
+/// The most elements of a list. A decision has 3.
+const MOST_ELEMENTS: usize = 8;
+/// The most bytes that can be there of a reply that is not complete.
+#[cfg(any(test, feature = "testing"))]
+pub(super) const LONGEST_PART: usize =
+    LONGEST_LINE + MOST_ELEMENTS * (LONGEST_LINE + LONGEST_TEXT + 2);
 
 /// A reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,9 +158,12 @@ mod tests {
             "HTTP/1.1 400\r\n",
             ":x\r\n",
             "$-2\r\n",
-            "$65537\r\n",
+            "$1025\r\n",
+            "$9223372036854775807\r\n",
+            "$99999999999999999999\r\n",
             "$1\r\nabc",
-            "*65\r\n",
+            "*9\r\n",
+            "*9223372036854775807\r\n",
             "*1\r\n*0\r\n",
             &*long,
         ] {
@@ -174,8 +181,10 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_read_is_within_the_input(input in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Ok(Some((_, length))) = read_reply(&input) {
-                prop_assert!(length <= input.len());
+            match read_reply(&input) {
+                Ok(Some((_, length))) => prop_assert!(length <= input.len()),
+                Ok(None) => prop_assert!(input.len() <= LONGEST_PART),
+                Err(InvalidReply) => {}
             }
         }
     }

@@ -21,6 +21,7 @@ function steps(answer) {
   const values = Object.entries(answer.route_values ?? {});
   if (values.length) row('Path values', element('code', {}, values.map(([name, value]) => `${name} = ${value}`).join(', ')));
   if (answer.location) row('Redirects to', element('code', {}, answer.location));
+  if (answer.error_page) row('Error page', element('code', {}, answer.error_page));
   if (answer.policies?.length) row('Policies', answer.policies.map((policy) => element('div', {}, policy, answer.undecided_policies.includes(policy) ? element('span', { class: 'quiet' }, ' is not asked here: a service, a password or a count decides') : null)));
   if (answer.rules?.length) row('Limits and retries', answer.rules.map((rule) => element('div', {}, rule)));
   if (answer.allow?.length) row('Allowed methods', answer.allow.join(', '));

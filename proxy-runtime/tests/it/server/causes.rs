@@ -94,8 +94,8 @@ impl Filter for Panics {
     }
 }
 
-/// A policy of routes with the metadata `Asks`, whose service is dead.
-struct Asks;
+/// A policy of routes with the metadata `Asks`, the kind of the policy, whose service is dead.
+struct Asks(PolicyKind);
 
 impl PolicySource for Asks {
     fn of_routes(
@@ -105,14 +105,14 @@ impl PolicySource for Asks {
         let policies = |route: &Route| {
             let metadata = route.config().metadata.as_ref();
             let asks = metadata.is_some_and(|metadata| metadata.contains_key("Asks"));
-            asks.then(|| Arc::new(Self) as Arc<dyn RoutePolicies>)
+            asks.then(|| Arc::new(Self(self.0)) as Arc<dyn RoutePolicies>)
         };
         Ok(snapshot.routes().iter().map(policies).collect())
     }
 
     fn failing(&self) -> Vec<FailingPolicy> {
         vec![FailingPolicy {
-            kind: PolicyKind::Authorization,
+            kind: self.0,
             name: Arc::from("staff"),
             detail: "http://auth.example/: connection refused".to_owned(),
         }]
@@ -121,8 +121,14 @@ impl PolicySource for Asks {
 
 impl RoutePolicies for Asks {
     fn judge(&self, _: &mut RequestEdit<'_>, _: &Route, _: ConnectionInfo) -> PolicyDecision {
-        let reply = Reply::new(StatusCode::SERVICE_UNAVAILABLE);
-        PolicyDecision::Respond(reply.because(Cause::AuthorizationUnavailable))
+        let (status, cause) = match self.0 {
+            PolicyKind::RateLimiter => (StatusCode::TOO_MANY_REQUESTS, Cause::OverShare),
+            _ => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                Cause::AuthorizationUnavailable,
+            ),
+        };
+        PolicyDecision::Respond(Reply::new(status).because(cause))
     }
 }
 
@@ -134,10 +140,10 @@ enum Way {
     Layer,
 }
 
-fn builder(options: UpstreamOptions, asks: bool) -> ProxyBuilder {
+fn builder(options: UpstreamOptions, asks: Option<PolicyKind>) -> ProxyBuilder {
     let builder = match asks {
-        true => Proxy::builder().policies(Arc::new(Asks)),
-        false => Proxy::builder(),
+        Some(kind) => Proxy::builder().policies(Arc::new(Asks(kind))),
+        None => Proxy::builder(),
     };
     builder
         .filter("deny", Answers(403))
@@ -153,7 +159,7 @@ fn compiled(config: &Value, way: Way) -> Arc<Snapshot> {
         config["Routes"]["r"]["Layers"] = json!(["pass"]);
     }
     let config = ProxyConfig::from_json(&config.to_string()).unwrap();
-    let options = builder(UpstreamOptions::default(), false).compile_options();
+    let options = builder(UpstreamOptions::default(), None).compile_options();
     Arc::new(Snapshot::compile(config, &options).unwrap().0)
 }
 
@@ -182,7 +188,11 @@ impl Scene {
         peers: Peers,
         networks: &[&str],
     ) -> Self {
-        let asks = config["Routes"]["r"]["Metadata"]["Asks"].is_string();
+        let asks = match config["Routes"]["r"]["Metadata"]["Asks"].as_str() {
+            Some("RateLimiter") => Some(PolicyKind::RateLimiter),
+            Some(_) => Some(PolicyKind::Authorization),
+            None => None,
+        };
         let spans = Arc::new(Spans::default());
         let networks = networks.iter().map(|network| network.parse().unwrap());
         let (proxy, driver) = builder(options, asks)
@@ -316,8 +326,12 @@ impl Scene {
             return;
         }
         if concern["kind"] == "policy" {
-            let sentence = "Unable to authorize: staff (http://auth.example/: connection refused).";
-            assert_eq!(overview["sentence"], sentence, "{case}");
+            let what = match cause {
+                Cause::OverShare => "Granting shares of limits",
+                _ => "Unable to authorize",
+            };
+            let sentence = format!("{what}: staff (http://auth.example/: connection refused).");
+            assert_eq!(overview["sentence"], *sentence, "{case}");
             assert!(codes.contains(&&json!(cause.as_str())), "{case}: {codes:?}");
             return;
         }
@@ -471,6 +485,7 @@ async fn trusted_clients_get_the_cause_in_a_header() {
         Cause::BodyTooLarge,
         Cause::RejectedByPolicy,
         Cause::AuthorizationUnavailable,
+        Cause::OverShare,
         Cause::PolicyMissing,
     ] {
         for way in [Way::Bytes, Way::Types, Way::Layer] {

@@ -2,15 +2,16 @@
 
 use std::net::SocketAddr;
 
-use proxy_model::Snapshot;
 use proxy_model::compiled::RouteTarget;
 use proxy_model::matching::Lookup;
+use proxy_model::{CompileOptions, Snapshot};
 use testkit::client::Connection;
 use testkit::peers;
 use testkit::time::eventually;
 
 use super::super::{DIFFERS, LEFT_OUT};
 use super::envoy::Request;
+use super::round_trip::back;
 use super::{bridged, validate};
 
 /// Redirects and responses that Envoy has, too.
@@ -64,6 +65,24 @@ fn own(snapshot: &Snapshot, (host, target): (&str, &str)) -> (u16, String, Strin
             (fixed.status().as_u16(), String::new(), body)
         }
         _ => (503, String::new(), String::new()),
+    }
+}
+
+#[test]
+fn a_gateway_reads_replies_that_carry_no_original() {
+    let (snapshot, bridged) = bridged(REPLIES);
+    let composed = back(&bridged);
+    let (read, _) = Snapshot::compile(composed.config, &CompileOptions::default()).unwrap();
+    for asked in REQUESTS {
+        let path = asked.1.split('?').next().unwrap_or_default();
+        let expected = match path {
+            // Escapes, and values of single segments.
+            path if path == "/page" || path.starts_with("/by/") => {
+                (503, String::new(), String::new())
+            }
+            _ => own(&snapshot, *asked),
+        };
+        assert_eq!(own(&read, *asked), expected, "{asked:?}");
     }
 }
 

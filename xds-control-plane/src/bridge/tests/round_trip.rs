@@ -19,7 +19,7 @@ fn carrying() -> BridgeOptions {
     BridgeOptions::default().with_carried_source(true)
 }
 
-fn back(bridged: &Bridged) -> Composed {
+pub(super) fn back(bridged: &Bridged) -> Composed {
     let routes = RouteConfiguration {
         name: "main".into(),
         virtual_hosts: hosts(bridged),

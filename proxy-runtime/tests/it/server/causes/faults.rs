@@ -337,8 +337,11 @@ fn of_others(cause: Cause) -> Option<Fault> {
             .route("AuthorizationPolicy", json!("default"))
             .acts([Act::Ask(get(""), "500")]),
         Cause::AuthorizationUnavailable => well
-            .route("Metadata", json!({ "Asks": "a dead service" }))
+            .route("Metadata", json!({ "Asks": "Authorization" }))
             .acts([Act::Ask(get(""), "503")]),
+        Cause::OverShare => well
+            .route("Metadata", json!({ "Asks": "RateLimiter" }))
+            .acts([Act::Ask(get(""), "429")]),
         Cause::ExtensionFailed => well
             .route("Filters", json!(["panic"]))
             .acts([Act::Ask(get(""), "500")]),
