@@ -86,7 +86,7 @@ impl SlowClock {
         spawn_blocking(move || end.recv());
         let ticking = tokio::spawn(async {
             loop {
-                let tick = || std::thread::sleep(Duration::from_millis(1));
+                let tick = || std::thread::park_timeout(Duration::from_millis(1));
                 spawn_blocking(tick).await.unwrap();
                 advance(Duration::from_micros(20)).await;
             }
