@@ -163,14 +163,12 @@ impl RateLimiter {
     /// Counts a request.
     pub(crate) fn check(&self, head: &mut impl Head, visit: &Visit<'_>) -> Outcome {
         let key = self.key(head, visit);
-        let mut cause = Cause::OverLimit;
         #[cfg(feature = "redis")]
         if let Some(shared) = &self.shared {
             match shared.ask(&self.shared_value(head, visit), key) {
                 Some(asking) => return Outcome::Ask(asking),
                 None => shared.note_alone(),
             }
-            cause = Cause::OverShare;
         }
         let partition = self.partitions.get(key, self.own, visit.now);
         match partition.take(self.queue, visit.now) {
@@ -185,7 +183,7 @@ impl RateLimiter {
                 order: self.queue.1,
                 is_held: self.is_held(),
             }),
-            Taken::No(standing) => Outcome::Reject(self.reject(standing, cause)),
+            Taken::No(standing) => Outcome::Reject(self.reject(standing, self.own_cause())),
         }
     }
 
@@ -203,7 +201,7 @@ impl RateLimiter {
     ) -> Result<(), Answer> {
         let cause = match asked.decision {
             Some(_) => Cause::OverLimit,
-            None => Cause::OverShare,
+            None => self.own_cause(),
         };
         let (may_pass, standing) = asked.decision.unwrap_or_else(|| {
             if let Some(shared) = &self.shared {
@@ -228,6 +226,15 @@ impl RateLimiter {
     #[cfg(feature = "redis")]
     pub(crate) fn alone(&self) -> u64 {
         self.shared.as_ref().map_or(0, SharedLimit::alone)
+    }
+
+    /// The cause of rejections that this gateway decides about alone.
+    fn own_cause(&self) -> Cause {
+        #[cfg(feature = "redis")]
+        if self.shared.is_some() {
+            return Cause::OverShare;
+        }
+        Cause::OverLimit
     }
 
     /// The address of Redis and its error, while the limit is not shared because of it.
