@@ -88,6 +88,10 @@ pub struct Explanation {
     /// Policies that are not asked here, because a service, a password or a count decides. The rest of the
     /// explanation assumes that they let the request pass.
     pub undecided_policies: Vec<String>,
+    /// The filters of the route, transforms of the program included, in the order in which the request meets them, by
+    /// name or key; `hook` for those of [`route_hook`](crate::ProxyBuilder::route_hook). They are not called here: the
+    /// rest of the explanation lacks their changes.
+    pub filters: Vec<String>,
     /// The limits and the rule for retries that apply to the request, one sentence each; empty without a cluster.
     pub rules: Vec<String>,
     /// The reason why the route rejects all requests, if it does.
@@ -335,6 +339,12 @@ fn explain_with(
         .collect();
     // The checks from here on have the order of a real request.
     explanation.policies = route.policies().iter().map(described).collect();
+    let filters = live.and_then(|generation| generation.route(index).extensions()?.filters());
+    explanation.filters = match filters {
+        Some(filters) => filters.names().map(str::to_owned).collect(),
+        // Without a proxy the filters of the configuration are known.
+        None => route.filters().iter().map(ToString::to_string).collect(),
+    };
     let rejection = match live {
         Some(generation) => generation.route(index).rejection(),
         None => rejection(route, true),
@@ -538,6 +548,7 @@ impl Explanation {
             route_values: BTreeMap::new(),
             policies: Vec::new(),
             undecided_policies: Vec::new(),
+            filters: Vec::new(),
             rules: Vec::new(),
             route_rejection: None,
             rejected: None,
