@@ -92,6 +92,10 @@ pub struct Explanation {
     /// Policies that are not asked here, because a service, a password or a count decides. The rest of the
     /// explanation assumes that they let the request pass.
     pub undecided_policies: Vec<String>,
+    /// The filters of the route, transforms of the program included, in the order in which the request meets them, by
+    /// name or key; `hook` for those of [`route_hook`](crate::ProxyBuilder::route_hook). They are not called here: the
+    /// rest of the explanation lacks their changes.
+    pub filters: Vec<String>,
     /// The limits and the rule for retries that apply to the request, one sentence each. Those of policies are there
     /// without a cluster, too.
     pub rules: Vec<String>,
@@ -387,6 +391,12 @@ fn decided(
         .collect();
     // The checks from here on have the order of a real request.
     explanation.policies = route.policies().iter().map(described).collect();
+    let filters = live.and_then(|generation| generation.route(index).extensions()?.filters());
+    explanation.filters = match filters {
+        Some(filters) => filters.names().map(str::to_owned).collect(),
+        // Without a proxy the filters of the configuration are known.
+        None => route.filters().iter().map(ToString::to_string).collect(),
+    };
     let rejection = match live {
         Some(generation) => generation.route(index).rejection(),
         None => rejection(route, true),
@@ -596,6 +606,7 @@ impl Explanation {
             route_values: BTreeMap::new(),
             policies: Vec::new(),
             undecided_policies: Vec::new(),
+            filters: Vec::new(),
             rules: Vec::new(),
             route_rejection: None,
             rejected: None,

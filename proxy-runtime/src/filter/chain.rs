@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
 use log_sink::Seldom;
@@ -9,9 +10,14 @@ use proxy_model::compiled::Route;
 use proxy_model::{ClusterId, RequestHead};
 use tracing::error;
 
-use super::{Filter, FilterContext, Flow, Reply, RequestEdit, ResponseEdit};
-use crate::contain::contained_call;
+use super::work::WorkFailure;
+use super::{
+    Filter, FilterContext, Flow, ReceivedResponse, Reply, RequestChange, RequestEdit, ResponseWork,
+    Work,
+};
+use crate::contain::{contained, contained_call};
 use crate::error::{ForwardError, ForwardErrorKind};
+use crate::head::HeaderMutations;
 use crate::observe::{LOG_PAUSE, targets};
 
 /// A filter and the name under which it was registered.
@@ -26,7 +32,6 @@ pub(crate) struct NamedFilter {
 pub(crate) struct Filters(Box<[NamedFilter]>);
 
 /// The result of the filters for a request.
-#[derive(Debug)]
 pub(crate) enum FilterDecision {
     /// All filters let the request pass.
     Pass,
@@ -34,11 +39,18 @@ pub(crate) enum FilterDecision {
     Reply(Reply, usize),
     /// A filter panicked. The number of filters before it.
     Failed(ForwardError, usize),
+    /// A filter waits for its work. The number of filters before it.
+    Wait(Work<RequestChange>, usize),
 }
 
 impl Filters {
     pub(crate) fn new(filters: Vec<NamedFilter>) -> Self {
         Self(filters.into())
+    }
+
+    /// The names of the filters, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|named| &*named.name)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -66,16 +78,23 @@ impl Filters {
         Ok(None)
     }
 
-    /// Calls the filters in order, until one of them responds or panics.
+    /// Calls the filters in order after the first `passed` ones, until one of them responds, waits or panics. `change`:
+    /// the result of the work that the first of them has waited for, in place of a call.
     pub(crate) fn on_request(
         &self,
+        (passed, mut change): (usize, Option<RequestChange>),
         head: &mut RequestEdit<'_>,
         context: &FilterContext<'_>,
     ) -> FilterDecision {
-        for (passed, named) in self.0.iter().enumerate() {
+        for (passed, named) in self.0.iter().enumerate().skip(passed) {
             // A panic fails this request only.
-            match contained_call(|| named.filter.on_request(head, context)) {
+            let called = contained_call(|| match change.take() {
+                Some(change) => change(head),
+                None => named.filter.on_request(head, context),
+            });
+            match called {
                 Ok(Flow::Continue) => {}
+                Ok(Flow::Wait(work)) => return FilterDecision::Wait(work.0, passed),
                 Ok(Flow::Respond(reply)) => return FilterDecision::Reply(reply, passed),
                 Err(panicked) => {
                     return FilterDecision::Failed(
@@ -88,25 +107,100 @@ impl Filters {
         FilterDecision::Pass
     }
 
-    /// Calls the first `passed` filters with the response, the last one first: those that let its
-    /// request pass.
+    /// Waits for the work of the filter behind the first `passed` ones.
     ///
     /// # Errors
     ///
-    /// Fails if a filter panics. The remaining filters are not called.
-    pub(crate) fn on_response(
+    /// The work failed or panicked.
+    pub(crate) async fn wait(
         &self,
+        work: Work<RequestChange>,
         passed: usize,
-        head: &mut ResponseEdit<'_>,
-        context: &FilterContext<'_>,
-    ) -> Result<(), ForwardError> {
-        // Only those that saw the request, in reverse order.
-        for named in self.0.iter().take(passed).rev() {
-            contained_call(|| named.filter.on_response(head, context))
-                .map_err(|panicked| named.failed(&panicked.0, context.route))?;
-        }
-        Ok(())
+        route: &Route,
+    ) -> Result<RequestChange, ForwardError> {
+        let failure = match contained(work).await {
+            Ok(Ok(change)) => return Ok(change),
+            Ok(Err(error)) => WorkFailure::Failed(error),
+            Err(panicked) => WorkFailure::Panicked(panicked),
+        };
+        Err(self.work_failed(passed, &failure, route))
     }
+
+    /// Calls the first `passed` filters with the response, the last one first: those that let its
+    /// request pass. Counts `passed` down. Ready when the response does not have to wait any more.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a filter or its work fails. The remaining filters must not be called.
+    pub(crate) fn poll_response(
+        &self,
+        cx: &mut Context<'_>,
+        passed: &mut usize,
+        received: ReceivedResponse<'_>,
+        (edits, work): (&mut HeaderMutations, &mut ResponseWork),
+        context: &FilterContext<'_>,
+    ) -> Poll<Result<(), ForwardError>> {
+        loop {
+            while work.is_waiting() {
+                let changed = ready!(work.poll(cx)).and_then(|change| {
+                    let mut head = received.edit(edits, work);
+                    contained_call(|| change(&mut head)).map_err(WorkFailure::Panicked)
+                });
+                if let Err(failure) = changed {
+                    // It is the work of the filter that was called last.
+                    return Poll::Ready(Err(self.work_failed(*passed, &failure, context.route)));
+                }
+            }
+            // Only those that saw the request, in reverse order.
+            let Some(next) = passed.checked_sub(1) else {
+                return Poll::Ready(Ok(()));
+            };
+            *passed = next;
+            let Some(named) = self.0.get(next) else {
+                continue;
+            };
+            let mut head = received.edit(edits, work);
+            if let Err(panicked) = contained_call(|| named.filter.on_response(&mut head, context)) {
+                return Poll::Ready(Err(named.failed(&panicked.0, context.route)));
+            }
+        }
+    }
+
+    /// The error of work of the filter at this position.
+    fn work_failed(&self, position: usize, failure: &WorkFailure, route: &Route) -> ForwardError {
+        let named = self.0.get(position);
+        match failure {
+            WorkFailure::Panicked(panicked) => {
+                if let Some(named) = named {
+                    return named.failed(&panicked.0, route);
+                }
+            }
+            WorkFailure::Failed(error) => {
+                // A service that is away must not flood the log.
+                static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
+                if let Some(left_out) = SELDOM.pass() {
+                    let filter = named.map(|named| &*named.name);
+                    error!(
+                        target: targets::REQUEST,
+                        route = %route.id(),
+                        filter,
+                        error = &**error as &dyn std::error::Error,
+                        left_out,
+                        "the work of a filter failed",
+                    );
+                }
+            }
+        }
+        failed()
+    }
+}
+
+/// The error of a request whose filter failed.
+fn failed() -> ForwardError {
+    ForwardError::new(
+        ForwardErrorKind::Extension,
+        StatusCode::INTERNAL_SERVER_ERROR,
+    )
 }
 
 impl NamedFilter {
@@ -123,10 +217,7 @@ impl NamedFilter {
                 "a filter panicked",
             );
         }
-        ForwardError::new(
-            ForwardErrorKind::Extension,
-            StatusCode::INTERNAL_SERVER_ERROR,
-        )
+        failed()
     }
 }
 

@@ -1,10 +1,10 @@
 //! Filters: code of the program that sees the heads of a route's messages, and may change them or
 //! respond.
 //!
-//! There are three ways to extend a route. Transforms are settings. Filters are synchronous code
-//! that sees the received head, on every forwarding path. [Layers](crate::layer) are tower services
-//! over `http` types. A route without filters has no overhead, and a filter that changes nothing
-//! allocates nothing.
+//! There are three ways to extend a route. Transforms are settings. Filters see the received head,
+//! on every forwarding path, and [change trailers](ResponseEdit::change_trailers).
+//! [Layers](crate::layer) are tower services over `http` types. A route without filters has no
+//! overhead, and a filter that changes nothing allocates nothing.
 //!
 //! ```
 //! use proxy_runtime::Proxy;
@@ -59,6 +59,11 @@
 //! Hop-by-hop and framing fields can be read but not changed ([`InvalidEdit::Protected`]): the
 //! proxy writes its own.
 //!
+//! # Waiting
+//!
+//! A filter must not block. Work that takes time is a future: [`Flow::wait`] for a request,
+//! [`ResponseEdit::wait`] for a response.
+//!
 //! # Panics
 //!
 //! A panic of a filter ends the request with 500 and the error
@@ -73,13 +78,16 @@ mod request;
 mod response;
 #[cfg(test)]
 mod tests;
+mod work;
 
 pub(crate) use self::chain::{FilterDecision, Filters, NamedFilter};
 pub use self::context::FilterContext;
-pub(crate) use self::reply::ReplyCause;
-pub use self::reply::{Flow, Reply};
+pub use self::reply::{Flow, Reply, RequestWork};
+pub(crate) use self::reply::{ReplyCause, RequestChange};
 pub use self::request::RequestEdit;
+pub(crate) use self::response::ReceivedResponse;
 pub use self::response::ResponseEdit;
+pub(crate) use self::work::{ResponseWork, TrailerChanges, Work};
 pub use crate::head::InvalidEdit;
 use proxy_model::compiled::Route;
 use proxy_model::{ClusterId, RequestHead};
@@ -87,7 +95,7 @@ use proxy_model::{ClusterId, RequestHead};
 /// Sees the heads of a route's messages, and may change them or respond.
 ///
 /// One value serves all routes that name it, on all threads, for the life of the proxy. State
-/// between requests needs atomics or locks. A filter must not block.
+/// between requests needs atomics or locks. A filter must not block: see [`Flow::wait`].
 ///
 /// # Examples
 ///

@@ -1,20 +1,79 @@
 //! The result of a filter for a request.
 
+use std::fmt;
+
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
+use super::RequestEdit;
+use super::work::Work;
+use crate::BoxError;
 use crate::error::Cause;
 use crate::head::{ErrorBodies, ErrorPage, headers};
 
 /// The decision of a filter about a request.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[must_use]
 pub enum Flow {
     /// Continues with the next filter.
     Continue,
     /// Ends the request with this response.
     Respond(Reply),
+    /// Continues when work has ended that takes time: [`Flow::wait`].
+    Wait(RequestWork),
+}
+
+/// Work that a request waits for.
+pub struct RequestWork(pub(crate) Work<RequestChange>);
+
+/// The decision of a filter after its work.
+pub(crate) type RequestChange = Box<dyn FnOnce(&mut RequestEdit<'_>) -> Flow + Send>;
+
+impl Flow {
+    /// Lets the request wait for `work`, such as a look-up of a token, and then for the decision of the function that
+    /// it returns. Later filters are called after that.
+    ///
+    /// The route's `Timeout` includes the wait. After it the client gets 504, and 500 if `work` fails or panics, both
+    /// with the error `Extension`. `work` is dropped if the client leaves. Another attempt to reach a destination does
+    /// not repeat it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proxy_runtime::filter::{Filter, FilterContext, Flow, RequestEdit};
+    ///
+    /// # async fn token_of(_: String) -> Result<String, std::io::Error> { Ok(String::new()) }
+    /// /// Gives the destination a token in place of the client's key.
+    /// struct Token;
+    ///
+    /// impl Filter for Token {
+    ///     fn on_request(&self, head: &mut RequestEdit<'_>, _: &FilterContext<'_>) -> Flow {
+    ///         let key = head.header("x-api-key").unwrap_or_default();
+    ///         let key = String::from_utf8_lossy(key).into_owned();
+    ///         Flow::wait(async move {
+    ///             let token = token_of(key).await?;
+    ///             Ok(move |head: &mut RequestEdit<'_>| {
+    ///                 let _ = head.set("authorization", format!("Bearer {token}"));
+    ///                 Flow::Continue
+    ///             })
+    ///         })
+    ///     }
+    /// }
+    /// ```
+    pub fn wait<C>(work: impl Future<Output = Result<C, BoxError>> + Send + 'static) -> Self
+    where
+        C: FnOnce(&mut RequestEdit<'_>) -> Self + Send + 'static,
+    {
+        let work = async move { work.await.map(|change| Box::new(change) as RequestChange) };
+        Self::Wait(RequestWork(Box::pin(work)))
+    }
+}
+
+impl fmt::Debug for RequestWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestWork").finish_non_exhaustive()
+    }
 }
 
 impl From<Reply> for Flow {

@@ -6,6 +6,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::fields::ReceivedFields;
 use super::request::{all, values};
+use super::work::{ResponseChange, ResponseWork};
+use crate::BoxError;
 use crate::head::{HeaderMutations, InvalidEdit};
 use crate::http1::HeadTable;
 
@@ -14,36 +16,45 @@ pub struct ResponseEdit<'a> {
     status: StatusCode,
     fields: ReceivedFields<'a>,
     edits: &'a mut HeaderMutations,
+    work: &'a mut ResponseWork,
 }
 
-impl<'a> ResponseEdit<'a> {
+/// The head of a response as it was received.
+#[derive(Clone, Copy)]
+pub(crate) struct ReceivedResponse<'a> {
+    status: StatusCode,
+    fields: ReceivedFields<'a>,
+}
+
+impl<'a> ReceivedResponse<'a> {
     /// Wraps a head in `http` types.
-    pub(crate) fn of_http(
-        status: StatusCode,
-        headers: &'a HeaderMap,
-        edits: &'a mut HeaderMutations,
-    ) -> Self {
-        Self {
-            status,
-            fields: ReceivedFields::Map(headers),
-            edits,
-        }
+    pub(crate) fn of_http(status: StatusCode, headers: &'a HeaderMap) -> Self {
+        let fields = ReceivedFields::Map(headers);
+        Self { status, fields }
     }
 
     /// Wraps a head in its read buffer.
-    pub(crate) fn of_raw(
-        status: StatusCode,
-        buffer: &'a [u8],
-        table: &'a HeadTable,
-        edits: &'a mut HeaderMutations,
-    ) -> Self {
-        Self {
-            status,
-            fields: ReceivedFields::Table { buffer, table },
-            edits,
-        }
+    pub(crate) fn of_raw(status: StatusCode, buffer: &'a [u8], table: &'a HeadTable) -> Self {
+        let fields = ReceivedFields::Table { buffer, table };
+        Self { status, fields }
     }
 
+    /// The head with changes, which are kept in `edits` and `work`.
+    pub(crate) fn edit(
+        self,
+        edits: &'a mut HeaderMutations,
+        work: &'a mut ResponseWork,
+    ) -> ResponseEdit<'a> {
+        ResponseEdit {
+            status: self.status,
+            fields: self.fields,
+            edits,
+            work,
+        }
+    }
+}
+
+impl ResponseEdit<'_> {
     /// The status.
     pub fn status(&self) -> StatusCode {
         self.status
@@ -99,6 +110,30 @@ impl<'a> ResponseEdit<'a> {
     /// Fails if the name is invalid, or if the header is protected.
     pub fn remove(&mut self, name: impl AsRef<str>) -> Result<(), InvalidEdit> {
         self.edits.remove(name.as_ref())
+    }
+
+    /// Lets the response wait for `work`, and for the changes of the function that it returns. Filters that have not
+    /// seen the response are called after that.
+    ///
+    /// The route's `Timeout` and the cluster's `ActivityTimeout` include the wait. In place of the response, the client
+    /// gets 504 after it, and 500 if `work` fails or panics, both with the error `Extension`. `work` is dropped if the
+    /// client leaves.
+    pub fn wait<C>(&mut self, work: impl Future<Output = Result<C, BoxError>> + Send + 'static)
+    where
+        C: FnOnce(&mut ResponseEdit<'_>) + Send + 'static,
+    {
+        let work = async move { work.await.map(|change| Box::new(change) as ResponseChange) };
+        self.work.wait(Box::pin(work));
+    }
+
+    /// Changes the trailers of the response when its body has ended, before the route's transforms do. They are empty
+    /// if the destination has sent none. Fields that no trailers may have are removed.
+    ///
+    /// It is not called for a response that can have no trailers: one without a body, one of the proxy itself, and over
+    /// HTTP/1.1 one with a `Content-Length`, or to a client without `TE: trailers`. If it panics, the response breaks
+    /// off.
+    pub fn change_trailers(&mut self, change: impl FnOnce(&mut HeaderMap) + Send + 'static) {
+        self.work.change_trailers(Box::new(change));
     }
 }
 

@@ -27,7 +27,7 @@ use super::exchange::downstream::{
     Backpressure, Downstream, FinalHead, Flows, Headed, Record, SentReply,
 };
 use super::exchange::failure::{ResponseFailure, UploadFailure};
-use super::exchange::filtering::{Filtering, show};
+use super::exchange::filtering::Filtering;
 use super::exchange::frames_upload::{Allowed, FramesUpload};
 use super::exchange::incoming::{Incoming, trailer_rules};
 use super::exchange::outbound::Outbound;
@@ -125,6 +125,9 @@ impl Record for ServiceRecord {
     }
 
     fn failed(&mut self, kind: ForwardErrorKind) {
+        if let Some(attempts) = &self.attempts {
+            attempts.cut(kind);
+        }
         self.slot.end(Err(kind));
     }
 
@@ -409,10 +412,7 @@ impl Downstream for ServiceDownstream {
         } = final_head;
         let table = std::mem::take(&mut download.table);
         let input = &mut connection.input;
-        let edits = match filtering.shown(route, || self.connection()) {
-            None => None,
-            Some(shown) => Some(show(shown, status, (input.filled(), response, &table))?),
-        };
+        let (edits, own) = filtering.changes();
         let whole = whole(response, input.filled().len());
         let text = input.take_head(whole.unwrap_or_else(|| response.head_length()));
         let mut head = made(response, &text, &table, route.plan, edits).ok_or(UNSAYABLE)?;
@@ -428,7 +428,7 @@ impl Downstream for ServiceDownstream {
             // The length of a body that does not follow.
             head.headers_mut().remove(CONTENT_LENGTH);
         }
-        let rules = trailer_rules(self.method, status, route.plan);
+        let rules = trailer_rules(self.method, status, route.plan, own);
         let content = whole.map(|_| text.slice(response.head_length()..));
         let response_of = (response, status);
         // Data that the client cannot take stays at the destination.

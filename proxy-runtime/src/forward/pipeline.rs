@@ -196,13 +196,7 @@ impl<'a> Routed<'a> {
             Ok(Some(reply)) => {
                 recorder.replied(reply.cause());
                 let response = reply.into_response(self.errors).map(ProxyBody::text);
-                let response = shown_response(
-                    response,
-                    None,
-                    notes,
-                    self.state().inner_plan(),
-                    self.errors,
-                );
+                let response = shown_response(response, notes, self.state().inner_plan());
                 finish(response, recorder, None)
             }
             Ok(None) => self.reject(rejected, notes, recorder),
@@ -245,13 +239,7 @@ impl<'a> Routed<'a> {
             Ok(None) => answer::own(StatusCode::SERVICE_UNAVAILABLE, None, self.errors),
             Err(error) => return fail((self.state(), self.errors), &error, notes, recorder),
         };
-        let response = shown_response(
-            response,
-            None,
-            notes,
-            self.state().inner_plan(),
-            self.errors,
-        );
+        let response = shown_response(response, notes, self.state().inner_plan());
         finish(response, recorder, None)
     }
 
@@ -303,7 +291,7 @@ pub(super) fn fail(
     // Clients decide how many requests fail; what makes them fail is told where it changes.
     debug!(target: targets::REQUEST, route = %route.id(), error = kind, reason, "the request failed");
     let response = answer::own_to(error, errors);
-    let response = shown_response(response, None, notes, route.inner_plan(), errors);
+    let response = shown_response(response, notes, route.inner_plan());
     finish(response, recorder, Some(error))
 }
 

@@ -5,8 +5,7 @@ use http::{Response, StatusCode};
 
 use super::websocket;
 use crate::error::ForwardError;
-use crate::filter::{FilterContext, Filters, ResponseEdit};
-use crate::head::{ErrorBodies, HeaderMutations, ResponseNotes};
+use crate::head::{ErrorBodies, ResponseNotes};
 use crate::response::ProxyBody;
 use crate::transform::CompiledTransforms;
 
@@ -37,29 +36,15 @@ pub(crate) fn own_to(error: &ForwardError, errors: &ErrorBodies) -> Response<Pro
     response
 }
 
-/// Returns a response that no destination made after the first so many of the filters, `notes`, which were decided with
-/// the request, and the route's changes. A filter that panics makes another response of it.
+/// Returns a response that no destination made after `notes`, which were decided with the request, and the route's
+/// changes.
 pub(crate) fn shown_response(
     response: Response<ProxyBody>,
-    filters: Option<(&Filters, usize, &FilterContext<'_>)>,
     notes: ResponseNotes,
     plan: &CompiledTransforms,
-    errors: &ErrorBodies,
 ) -> Response<ProxyBody> {
-    let (mut head, mut body) = response.into_parts();
-    let mut edits = HeaderMutations::default();
-    let shown = filters.map_or(Ok(()), |(filters, count, context)| {
-        let mut edit = ResponseEdit::of_http(head.status, &head.headers, &mut edits);
-        filters.on_response(count, &mut edit, context)
-    });
-    match shown {
-        Ok(()) => {
-            edits.make_noted(notes);
-            edits.apply_to(&mut head.headers);
-        }
-        // A filter may have panicked halfway through its changes, so none of them is sent.
-        Err(_) => (head, body) = own(StatusCode::INTERNAL_SERVER_ERROR, None, errors).into_parts(),
-    }
+    let (mut head, body) = response.into_parts();
+    notes.apply_to(&mut head.headers);
     plan.change_response(head.status, &mut head.headers);
     Response::from_parts(head, body)
 }

@@ -98,6 +98,11 @@ impl fmt::Debug for HeldValues {
 pub(crate) struct ResponseNotes(Vec<FieldMutation>);
 
 impl ResponseNotes {
+    /// Returns true if nothing was decided.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Applies the changes.
     pub(crate) fn apply_to(self, headers: &mut HeaderMap) {
         let mut edits = HeaderMutations::default();

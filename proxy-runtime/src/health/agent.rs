@@ -165,18 +165,18 @@ impl Announcement {
             return true;
         }
         if let Some(text) = after(word, "maxconn:") {
-            let number = number(text);
-            self.max_connections = number.or(self.max_connections);
-            return number.is_some();
+            // The last word counts, even if it has no meaning. So it does for HAProxy.
+            self.max_connections = number(text);
+            return self.max_connections.is_some();
         }
-        let weight = match after(word, "weight:") {
-            Some(text) => AgentWeight::parse(text),
+        let text = match after(word, "weight:") {
+            Some(text) => text,
             // Without its name a weight needs the sign.
-            None if word.ends_with('%') => AgentWeight::parse(word),
-            None => None,
+            None if word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('%') => word,
+            None => return false,
         };
-        self.weight = weight.or(self.weight);
-        weight.is_some()
+        self.weight = AgentWeight::parse(text);
+        self.weight.is_some()
     }
 }
 
@@ -375,6 +375,9 @@ mod tests {
             };
             assert_eq!(others, ready, "{unknown}");
         }
+        let said = Announcement::parse(b"50% 30%x maxconn:5 maxconn:x");
+        assert_eq!((said.weight, said.max_connections), (None, None));
+        assert_eq!(said.unknown.as_deref(), Some("30%x"));
         let said = Announcement::parse(format!("down #{}", "x".repeat(1000)).as_bytes());
         assert_eq!(said.reason.unwrap().len(), KEPT);
     }

@@ -19,6 +19,8 @@ struct SeenAttempt {
     /// The position of the request in its trace, if it is traced.
     trace: Option<TraceLink>,
     is_begun: bool,
+    /// True if the response of an attempt was cut because of a filter, which is counted.
+    is_cut_by_filter: bool,
     last: Option<ExchangeInfo>,
     tunnel: TunnelState,
 }
@@ -80,6 +82,16 @@ impl LayerAttempts {
     /// An attempt is made.
     pub(crate) fn begin(&self) {
         self.lock().is_begun = true;
+    }
+
+    /// Records that the response of an attempt was cut.
+    pub(crate) fn cut(&self, kind: ForwardErrorKind) {
+        self.lock().is_cut_by_filter |= kind == ForwardErrorKind::Extension;
+    }
+
+    /// Returns whether a filter has cut the response of an attempt.
+    pub(crate) fn is_cut_by_filter(&self) -> bool {
+        self.lock().is_cut_by_filter
     }
 
     /// Records that an attempt has become a tunnel.

@@ -274,7 +274,9 @@ impl ExchangeRecorder {
                 is_counted: true, ..
             } => false,
             Layers::Around { attempts, .. } => {
-                kind == ForwardErrorKind::Extension || attempts.is_empty()
+                let is_of_layer =
+                    kind == ForwardErrorKind::Extension && !attempts.is_cut_by_filter();
+                is_of_layer || attempts.is_empty()
             }
         }
     }

@@ -4,31 +4,51 @@ use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
 
+use crate::contain::Panicked;
+use crate::filter::TrailerChanges;
 use crate::head::headers;
 use crate::transform::TrailerPlan;
 
 /// The changes of a route to the trailers of a response.
 #[derive(Debug, Default)]
-pub(crate) struct TrailerRules(Option<(Arc<TrailerPlan>, StatusCode)>);
+pub(crate) struct TrailerRules {
+    plan: Option<(Arc<TrailerPlan>, StatusCode)>,
+    /// The changes of filters.
+    own: Option<Box<TrailerChanges>>,
+}
 
 impl TrailerRules {
-    /// The rules of a route with this plan for a response of this status.
+    /// The rules of a route with this plan for a response of this status, and those of its filters.
     #[inline]
-    pub(crate) fn new(plan: Option<&Arc<TrailerPlan>>, status: StatusCode) -> Self {
-        Self(plan.map(|plan| (Arc::clone(plan), status)))
+    pub(crate) fn new(
+        plan: Option<&Arc<TrailerPlan>>,
+        status: StatusCode,
+        own: Option<Box<TrailerChanges>>,
+    ) -> Self {
+        let plan = plan.map(|plan| (Arc::clone(plan), status));
+        Self { plan, own }
     }
 
     /// Returns whether trailers may be added to a response that has none.
     #[inline]
     pub(crate) fn may_add(&self) -> bool {
-        self.0.is_some()
+        self.plan.is_some() || self.own.is_some()
     }
 
     /// Converts the destination's trailers to the client's. Removes an empty section.
-    pub(crate) fn apply(&self, trailers: &mut HeaderMap) {
+    ///
+    /// # Errors
+    ///
+    /// A filter panicked.
+    pub(crate) fn apply(self, trailers: &mut HeaderMap) -> Result<(), Panicked> {
         headers::strip_trailers(trailers);
-        if let Some((plan, status)) = &self.0 {
+        if let Some(own) = self.own {
+            own.apply(trailers)?;
+            headers::strip_trailers(trailers);
+        }
+        if let Some((plan, status)) = &self.plan {
             plan.apply(*status, trailers);
         }
+        Ok(())
     }
 }

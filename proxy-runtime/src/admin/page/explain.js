@@ -23,6 +23,7 @@ function steps(answer) {
   if (answer.location) row('Redirects to', element('code', {}, answer.location));
   if (answer.error_page) row('Error page', element('code', {}, answer.error_page));
   if (answer.policies?.length) row('Policies', answer.policies.map((policy) => element('div', {}, policy, answer.undecided_policies.includes(policy) ? element('span', { class: 'quiet' }, ' is not asked here: a service, a password or a count decides') : null)));
+  if (answer.filters?.length) row('Filters', answer.filters.join(', '), element('span', { class: 'quiet' }, ' are not called here'));
   if (answer.rules?.length) row('Limits and retries', answer.rules.map((rule) => element('div', {}, rule)));
   if (answer.allow?.length) row('Allowed methods', answer.allow.join(', '));
   if (answer.partition) {

@@ -1,6 +1,7 @@
 //! The calls of filters and their order.
 
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
@@ -53,17 +54,24 @@ fn run(names: &[&'static str]) -> (FilterDecision, Result<(), ForwardErrorKind>,
     let filters = Filters::new(filters.collect());
     let received = Received::new("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
     let mut edits = HeaderMutations::default();
-    let verdict = filters.on_request(&mut received.edit(&mut edits), &context);
-    let passed = match &verdict {
+    let verdict = filters.on_request((0, None), &mut received.edit(&mut edits), &context);
+    let mut passed = match &verdict {
         FilterDecision::Pass => filters.len(),
-        FilterDecision::Reply(_, passed) | FilterDecision::Failed(_, passed) => *passed,
+        FilterDecision::Reply(_, passed)
+        | FilterDecision::Failed(_, passed)
+        | FilterDecision::Wait(_, passed) => *passed,
     };
     let headers = HeaderMap::new();
     let mut edits = HeaderMutations::default();
-    let mut edit = ResponseEdit::of_http(StatusCode::OK, &headers, &mut edits);
-    let shown = filters
-        .on_response(passed, &mut edit, &context)
-        .map_err(|error| error.kind());
+    let received = ReceivedResponse::of_http(StatusCode::OK, &headers);
+    let changes = (&mut edits, &mut ResponseWork::default());
+    let mut cx = Context::from_waker(Waker::noop());
+    let Poll::Ready(shown) =
+        filters.poll_response(&mut cx, &mut passed, received, changes, &context)
+    else {
+        panic!("no filter waits");
+    };
+    let shown = shown.map_err(|error| error.kind());
     let calls = calls.lock().clone();
     (verdict, shown, calls)
 }
@@ -90,7 +98,7 @@ fn a_panic_ends_one_request() {
     for _ in 0..2 {
         let (verdict, shown, calls) = run(&["a", "panics", "b"]);
         let FilterDecision::Failed(error, 1) = verdict else {
-            panic!("{verdict:?}");
+            panic!("it passed, replied or waits");
         };
         assert_eq!(error.kind(), ForwardErrorKind::Extension);
         assert_eq!(error.status(), StatusCode::INTERNAL_SERVER_ERROR);

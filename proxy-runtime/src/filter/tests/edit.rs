@@ -195,15 +195,14 @@ fn responses_are_seen_and_changed_alike() {
         assert_eq!(seen, ["content-length", "x-a"]);
     };
     let status = StatusCode::NOT_FOUND;
-    test(&mut ResponseEdit::of_http(
-        status,
-        &headers,
-        &mut HeaderMutations::default(),
-    ));
-    test(&mut ResponseEdit::of_raw(
-        status,
-        buffer,
-        &table,
-        &mut HeaderMutations::default(),
-    ));
+    for received in [
+        ReceivedResponse::of_http(status, &headers),
+        ReceivedResponse::of_raw(status, buffer, &table),
+    ] {
+        let (edits, work) = (
+            &mut HeaderMutations::default(),
+            &mut ResponseWork::default(),
+        );
+        test(&mut received.edit(edits, work));
+    }
 }

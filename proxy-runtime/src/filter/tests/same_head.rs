@@ -213,8 +213,11 @@ proptest! {
             Edit::Path(_) | Edit::Query(_) | Edit::Host(_) => Ok(()),
         };
         for change in &changes {
-            let left = make(&mut ResponseEdit::of_raw(head.status, &buffer, &table, &mut raw), change);
-            let right = make(&mut ResponseEdit::of_http(head.status, &head.headers, &mut typed), change);
+            let work = &mut ResponseWork::default();
+            let left = ReceivedResponse::of_raw(head.status, &buffer, &table);
+            let left = make(&mut left.edit(&mut raw, work), change);
+            let right = ReceivedResponse::of_http(head.status, &head.headers);
+            let right = make(&mut right.edit(&mut typed, work), change);
             prop_assert_eq!(left, right);
         }
 

@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::downstream::{Downstream, ExchangeStateOf, Headed, Upload};
 use super::failure::Failure;
-use super::filtering::Filtering;
+use super::filtering::{Filtering, Wait};
 use super::readdress::{names_destination, readdress};
 use super::recorder::Recorder;
 use super::resolved_route::ResolvedRoute;
@@ -14,8 +14,6 @@ use crate::cluster::Picked;
 use crate::error::{ForwardError, ForwardErrorKind};
 use crate::filter::Reply;
 use crate::head::HeaderMutations;
-use crate::policy::{self, Waiting};
-use crate::progress::within;
 use crate::retry::Attempts;
 use crate::transform::Invalid;
 use crate::upstream::Lease;
@@ -33,8 +31,8 @@ pub(crate) enum Unconnected {
     /// There is no idle connection to the picked destination.
     Picked(Picked),
     Failed(ForwardError),
-    /// A policy waits for its decision.
-    Waits(Waiting),
+    /// A policy or a filter waits.
+    Waits(Wait),
     /// A policy or a filter has replied.
     Replied(Box<Reply>),
     /// The client has disconnected.
@@ -99,26 +97,26 @@ impl<'a> ResolvedRoute<'a> {
         })
     }
 
-    /// Waits for the decisions of policies, and then picks as [`connect_now`](Self::connect_now) does.
+    /// Waits for the decisions of policies and filters, and then picks as [`connect_now`](Self::connect_now) does.
     async fn decided<D: Downstream>(
         &self,
-        mut waiting: Waiting,
+        mut wait: Wait,
         down: &mut D,
         filtering: &mut Filtering,
         recorder: &mut Recorder<'a>,
     ) -> Result<Link, Unconnected> {
         let due = self.head_due(down, recorder);
         loop {
-            let waited = pin!(within(due, policy::wait(self.route, waiting)));
-            let decide = match down.unless_gone(true, waited).await {
+            let waited = pin!(wait.until(due, self));
+            let waited = match down.unless_gone(true, waited).await {
                 None => return Err(Unconnected::Disconnected),
-                Some(decide) => decide.map_err(Unconnected::Failed)?,
+                Some(waited) => waited.map_err(Unconnected::Failed)?,
             };
-            match filtering.resume(decide, self, down) {
+            match filtering.resume(waited, self, down) {
                 Ok(()) => {}
-                // Another policy of the route may wait as well.
+                // Another policy or filter of the route may wait as well.
                 Err(Unconnected::Waits(again)) => {
-                    waiting = again;
+                    wait = again;
                     continue;
                 }
                 Err(unconnected) => return Err(unconnected),
@@ -133,7 +131,7 @@ impl<'a> ResolvedRoute<'a> {
     }
 
     /// Opens a connection to the picked destination, or to another one if that fails. The request
-    /// counts for each destination that is tried. Before that, policies may wait.
+    /// counts for each destination that is tried. Before that, policies and filters may wait.
     pub(crate) async fn connect<D: Downstream>(
         &self,
         unconnected: Unconnected,
@@ -142,12 +140,10 @@ impl<'a> ResolvedRoute<'a> {
         recorder: &mut Recorder<'a>,
     ) -> Result<Link, Unconnected> {
         let unconnected = match unconnected {
-            Unconnected::Waits(waiting) => {
-                match self.decided(waiting, down, filtering, recorder).await {
-                    Ok(link) => return Ok(link),
-                    Err(unconnected) => unconnected,
-                }
-            }
+            Unconnected::Waits(wait) => match self.decided(wait, down, filtering, recorder).await {
+                Ok(link) => return Ok(link),
+                Err(unconnected) => unconnected,
+            },
             unconnected => unconnected,
         };
         let Unconnected::Picked(mut picked) = unconnected else {

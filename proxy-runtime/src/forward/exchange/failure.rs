@@ -45,6 +45,8 @@ pub(crate) enum ResponseFailure {
     Disagreed(StatusCode),
     /// A filter failed at the response with this status.
     Extension(StatusCode),
+    /// A filter failed at the trailers.
+    Trailers,
     /// The destination ended the body early.
     Destination(&'static str),
     /// The body is malformed.

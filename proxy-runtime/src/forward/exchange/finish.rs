@@ -265,10 +265,20 @@ impl ResolvedRoute<'_> {
         mut recorder: Recorder<'_>,
         mut filtering: Filtering,
         reply: LocalReply,
-        about: About,
+        mut about: About,
         has_more: bool,
     ) -> Forwarded {
-        let (mut head, text) = filtering.local_reply(self, down.connection(), reply);
+        // The rest of a body is not read any more.
+        let limits = (self.head_due(down, &recorder), !has_more);
+        let replied = filtering.local_reply(self, down, limits, reply).await;
+        let Some((mut head, text, failed)) = replied else {
+            self.log_left(down, &recorder, about.upstream);
+            down.disconnected();
+            let error = about.error.unwrap_or(ForwardErrorKind::RequestCanceled);
+            recorder.end(Some(error), Instant::now());
+            return Forwarded::Disconnected;
+        };
+        about.error = about.error.or(failed);
         // Causes reveal the inside of the network, so only the configured networks get them.
         if let Some(header) = self.service.shared().cause_header()
             && let Some(cause) = about.error.map(ForwardErrorKind::cause).or(about.reply)

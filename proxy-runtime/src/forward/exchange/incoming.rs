@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
 use super::failure::ResponseFailure;
+use crate::filter::TrailerChanges;
 use crate::http1::{Method, PooledTable, RawResponse};
 use crate::response::TrailerRules;
 use crate::transform::CompiledTransforms;
@@ -48,18 +49,24 @@ impl Incoming {
         cx: Option<&mut Context<'_>>,
     ) -> Result<Self, ResponseFailure> {
         if let Some(content) = content {
-            return Ok(Self::of(response, Http1Body::read(), content, rules));
+            return Self::of((response, status), Http1Body::read(), content, rules);
         }
         let body = Http1Body::new(response, table, connection);
-        let mut incoming = Self::of(response, body, Bytes::new(), rules);
+        let mut incoming = Self::of((response, status), body, Bytes::new(), rules)?;
         let Some(cx) = cx else { return Ok(incoming) };
         match incoming.poll_read(connection, cx) {
+            Poll::Ready(Err(ResponseFailure::Trailers)) => Err(ResponseFailure::Extension(status)),
             Poll::Ready(Err(_)) => Err(ResponseFailure::BrokenBody(status)),
             Poll::Ready(Ok(())) | Poll::Pending => Ok(incoming),
         }
     }
 
-    fn of(response: &RawResponse, body: Http1Body, data: Bytes, rules: TrailerRules) -> Self {
+    fn of(
+        (response, status): (&RawResponse, StatusCode),
+        body: Http1Body,
+        data: Bytes,
+        rules: TrailerRules,
+    ) -> Result<Self, ResponseFailure> {
         let mut incoming = Self {
             is_persistent: response.is_persistent(),
             body,
@@ -71,8 +78,10 @@ impl Incoming {
             trailers: None,
             rules,
         };
-        incoming.add_trailers();
-        incoming
+        match incoming.add_trailers() {
+            Ok(()) => Ok(incoming),
+            Err(_) => Err(ResponseFailure::Extension(status)),
+        }
     }
 
     /// Returns the body bytes received since the last call.
@@ -120,7 +129,7 @@ impl Incoming {
                 Err(frame) => {
                     let mut trailers = frame.into_trailers().unwrap_or_default();
                     // Taken, so that `add_trailers` does not apply them a second time.
-                    std::mem::take(&mut self.rules).apply(&mut trailers);
+                    self.change(&mut trailers)?;
                     self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
                 }
             },
@@ -133,31 +142,41 @@ impl Incoming {
             }
             None => {}
         }
-        self.add_trailers();
-        Poll::Ready(Ok(()))
+        Poll::Ready(self.add_trailers())
     }
 
     /// Adds the route's trailers to a body that has ended without any.
-    fn add_trailers(&mut self) {
+    fn add_trailers(&mut self) -> Result<(), ResponseFailure> {
         if self.rules.may_add() && self.body.has_ended() {
             let mut trailers = HeaderMap::new();
-            std::mem::take(&mut self.rules).apply(&mut trailers);
+            self.change(&mut trailers)?;
             self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
         }
+        Ok(())
+    }
+
+    /// Converts the destination's trailers, once.
+    fn change(&mut self, trailers: &mut HeaderMap) -> Result<(), ResponseFailure> {
+        let changed = std::mem::take(&mut self.rules).apply(trailers);
+        changed.map_err(|panicked| {
+            tracing::debug!(target: crate::observe::targets::REQUEST, panic = panicked.0, "a change of trailers panicked");
+            ResponseFailure::Trailers
+        })
     }
 }
 
-/// The route's changes of the trailers of a response, whose request has this method.
+/// The changes of the route and its filters to the trailers of a response, whose request has this method.
 pub(crate) fn trailer_rules(
     method: Method,
     status: StatusCode,
     plan: &CompiledTransforms,
+    own: Option<Box<TrailerChanges>>,
 ) -> TrailerRules {
     // Such responses have no body, and so no trailers.
     let has_none = method == Method::Head
         || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    match &plan.trailers {
-        Some(plan) if !has_none => TrailerRules::new(Some(plan), status),
-        _ => TrailerRules::default(),
+    match has_none {
+        true => TrailerRules::default(),
+        false => TrailerRules::new(plan.trailers.as_ref(), status, own),
     }
 }

@@ -235,14 +235,17 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
             };
             match poll_fn(|cx| relay.poll_head(cx)).await {
                 Ok(status) => {
-                    let now = Instant::now();
+                    let answered = relay.filtering.answered();
+                    let now = answered.unwrap_or_else(Instant::now);
                     let elapsed = recorder.answered_over(&link.picked.in_flight, status, now);
                     let over = (&*relay.connection, relay.flow.progress.limit(false));
                     route.log(relay.down, status, &recorder, over, now);
                     if relay.down.has_switched() {
                         return Box::pin(route.carry(&mut down, link, flow, recorder)).await;
                     }
-                    relay.flow.begun(now, elapsed);
+                    if answered.is_none() {
+                        relay.flow.begun(now, elapsed);
+                    }
                     match poll_fn(|cx| relay.poll_body(cx)).await {
                         Ok(true) => {}
                         Ok(false) => {

@@ -41,11 +41,22 @@ impl<D: Downstream> Relay<'_, D> {
             if let Poll::Ready(begun) = self.poll_final(cx) {
                 return Poll::Ready(begun.map_err(|cut| self.failure(&cut)));
             }
-            let expired = self.poll_expired(cx);
+            let expired = self.poll_expired(cx).map(|failure| self.expired(failure));
             // The body was held back until now.
             if expired.is_ready() || !self.flow.outbound.take_opened() {
                 return expired.map(Err);
             }
+        }
+    }
+
+    /// The failure of an exchange that has expired. While a filter waits, the destination has responded.
+    #[cold]
+    fn expired(&self, failure: Failure) -> Failure {
+        match (failure, self.filtering.waits_with()) {
+            (Failure::Unanswered(_, instead), Some(status)) => {
+                Failure::Suppressed(status, ForwardErrorKind::Extension, instead)
+            }
+            (failure, _) => failure,
         }
     }
 
@@ -70,7 +81,7 @@ impl<D: Downstream> Relay<'_, D> {
                         continue;
                     }
                     Ok(Status::Complete(response)) => {
-                        return Poll::Ready(self.begin(cx, &response));
+                        return self.poll_begin(cx, &response);
                     }
                     Ok(Status::Partial) => {}
                     Err(rejection) => {
@@ -140,19 +151,29 @@ impl<D: Downstream> Relay<'_, D> {
         Ok(())
     }
 
-    /// Prepares the final response for the client.
+    /// Ready when the final response is prepared for the client. Filters may wait with it.
     #[inline]
-    fn begin(
+    fn poll_begin(
         &mut self,
         cx: &mut Context<'_>,
         response: &RawResponse,
-    ) -> Result<StatusCode, ResponseFailure> {
+    ) -> Poll<Result<StatusCode, ResponseFailure>> {
         let status = StatusCode::from_u16(response.status());
         let status = status.map_err(|_| ResponseFailure::meaningless("it has no status"))?;
         // Only an exchange that may switch can carry a tunnel.
         if response.framing() == Framing::Tunnel && self.down.switch().is_none() {
-            return Err(ResponseFailure::meaningless("it switches protocols"));
+            return Poll::Ready(Err(ResponseFailure::meaningless("it switches protocols")));
         }
+        let received = (
+            self.connection.input.filled(),
+            response,
+            &*self.flow.download.table(),
+        );
+        let client = || self.down.connection();
+        ready!(
+            self.filtering
+                .poll_response(cx, self.route, client, status, received)
+        )?;
         let final_head = FinalHead {
             response,
             status,
@@ -167,7 +188,7 @@ impl<D: Downstream> Relay<'_, D> {
         if self.flow.outbound.is_gated() {
             self.answered_at_gate(status);
         }
-        Ok(status)
+        Poll::Ready(Ok(status))
     }
 
     /// Decides about a body that the destination has not asked for: with a success it reads the body.
@@ -306,6 +327,7 @@ impl<D: Downstream> Relay<'_, D> {
                 let instead = StatusCode::INTERNAL_SERVER_ERROR;
                 return Failure::Suppressed(status, ForwardErrorKind::Extension, instead);
             }
+            ResponseFailure::Trailers => return Failure::Truncated(ForwardErrorKind::Extension),
             // No byte went to the client, so it can still get an error.
             ResponseFailure::Disagreed(status) => {
                 let (kind, instead) = End::Unrepresentable.verdict(Stage::Done, true);

@@ -3,8 +3,7 @@
 use http::StatusCode;
 
 use crate::affinity::NewKey;
-use crate::forward::exchange::failure::ResponseFailure;
-use crate::forward::exchange::filtering::{Received, Shown, show};
+use crate::forward::exchange::filtering::Received;
 use crate::head::HeaderMutations;
 use crate::http1::{
     Copied, FieldClass, FieldName, FieldOperation, Framing, HeadTable, OutgoingConnection,
@@ -20,27 +19,17 @@ pub(super) struct ForClient<'e> {
     pub(super) plan: &'e CompiledTransforms,
     /// The `Connection` field for the client.
     pub(super) connection: OutgoingConnection<'e>,
-    /// The filters that must see the response.
-    pub(super) shown: Option<Shown<'e>>,
+    /// The changes of filters, if there are any.
+    pub(super) edits: Option<&'e HeaderMutations>,
     /// The affinity key that the client gets, if it needs one.
     pub(super) key: Option<NewKey>,
 }
 
 impl ForClient<'_> {
     /// Writes the head to `output`.
-    ///
-    /// # Errors
-    ///
-    /// A filter failed, or the received part of the body is malformed. That is checked before
-    /// filters see the head.
     // Apart from the exchange, in which the compiler would inline the writes no more.
     #[inline(never)]
-    pub(super) fn write(
-        &mut self,
-        status: StatusCode,
-        received: Received<'_>,
-        output: &mut Vec<u8>,
-    ) -> Result<(), ResponseFailure> {
+    pub(super) fn write(&self, status: StatusCode, received: Received<'_>, output: &mut Vec<u8>) {
         let plan = self.plan;
         let (_, response, _) = received;
         let mut rewrite = ResponseRewrite::new(response);
@@ -49,15 +38,11 @@ impl ForClient<'_> {
         rewrite.connection = self.connection;
         rewrite.copied = plan.response_copy.copied();
         let given = &*plan.response;
-        if given.is_empty() && self.key.is_none() && self.shown.is_none() {
+        if given.is_empty() && self.key.is_none() && self.edits.is_none() {
             write_head(received, &rewrite, output);
-            return Ok(());
+            return;
         }
-        let edits = match self.shown.take() {
-            Some(shown) => Some(show(shown, status, received)?),
-            None => None,
-        };
-        let edits = edits.into_iter().flat_map(HeaderMutations::operations);
+        let edits = self.edits.into_iter().flat_map(HeaderMutations::operations);
         let route = given.iter().map(|given| given.for_status(status));
         // Behind what the route says, which cannot take it away.
         let key = self.key.iter().flat_map(NewKey::operations);
@@ -68,7 +53,6 @@ impl ForClient<'_> {
             };
             write_head(received, &rewrite, output);
         });
-        Ok(())
     }
 }
 

@@ -419,6 +419,89 @@ async fn active_checks_leave_out_what_is_in_maintenance() {
     assert_eq!(destination(&proxy, "b").health, Health::Unhealthy);
 }
 
+/// Destinations of HTTP/2 get what their agents say, too.
+#[tokio::test]
+async fn an_agent_says_what_its_destination_of_http2_gets() {
+    let named = |name: &str| {
+        let builder = Origin::builder().protocols(Protocols::Http2);
+        builder.start_named(name)
+    };
+    let (a, b) = (named("a"), named("b"));
+    let cluster = json!({
+        "LoadBalancingPolicy": "RoundRobin",
+        "SessionAffinity": { "Enabled": true, "AffinityKeyName": NAME },
+        "HttpRequest": { "Version": "2", "VersionPolicy": "RequestVersionExact" },
+    });
+    let (of_a, of_b) = (Agent::saying("ready up\n"), Agent::saying("ready up\n"));
+    let config = config(
+        &cluster,
+        &json!({}),
+        &[(&a, of_a.port()), (&b, of_b.port())],
+    );
+    for mut way in ways(&config).await {
+        way.says("a", &of_a, "ready up 100%").await;
+        way.says("b", &of_b, "ready up 100%").await;
+        let at_a = way.settle("a").await;
+        for (line, expected, keeps) in [
+            ("50%", shares([("a", 2), ("b", 4)]), true),
+            ("drain", shares([("b", 6)]), true),
+            ("ready 0%", shares([("b", 6)]), true),
+            ("100% down", shares([("b", 6)]), false),
+            ("up maint", shares([("b", 6)]), false),
+            ("ready", shares([("a", 3), ("b", 3)]), true),
+        ] {
+            way.says("a", &of_a, line).await;
+            assert_eq!(way.shares(6).await, expected, "{}: {line}", way.name);
+            let answer = way.ask(Some(&at_a)).await.text();
+            let by = if keeps { "a" } else { "b" };
+            assert_eq!(answer.trim(), by, "{}: {line}", way.name);
+        }
+    }
+}
+
+/// The passive check and the agent do not outdo each other.
+#[tokio::test]
+async fn an_agent_does_not_undo_a_passive_check() {
+    let (closed, a) = (RefusingPort::new(), Origin::named("a"));
+    let (of_a, of_b) = (Agent::saying("ready up\n"), Agent::saying("ready up\n"));
+    let cluster = json!({
+        "LoadBalancingPolicy": "RoundRobin",
+        "HealthCheck": { "Passive": { "Enabled": true, "ReactivationPeriod": "01:00:00" } },
+    });
+    let mut config = config(&cluster, &json!({}), &[(&a, of_a.port())]);
+    config["Clusters"]["c"]["Destinations"]["b"] = json!({
+        "Address": closed.url(), "Metadata": { "AgentCheck.Port": of_b.port().to_string() },
+    });
+    for mut way in ways(&config).await {
+        let why = |way: &Way, id: &str| destination(&way.proxy, id).why.unwrap_or_default();
+        way.says("a", &of_a, "ready up").await;
+        way.says("b", &of_b, "ready up").await;
+        // A request that cannot connect goes elsewhere.
+        assert_eq!(way.shares(20).await, shares([("a", 20)]), "{}", way.name);
+        assert_eq!(why(&way, "b"), "unhealthy by its passive check");
+        // The word `up` is none about requests.
+        way.says("b", &of_b, "up ready 200%").await;
+        assert_eq!(why(&way, "b"), "unhealthy by its passive check");
+        assert_eq!(destination(&way.proxy, "b").health, Health::Unhealthy);
+        assert_eq!(way.shares(6).await, shares([("a", 6)]), "{}", way.name);
+        // One is down, the other fails: all are tried, and the one that is up answers.
+        way.says("a", &of_a, "down").await;
+        assert_eq!(destination(&way.proxy, "a").health, Health::Unhealthy);
+        assert_eq!(way.shares(4).await, shares([("a", 4)]), "{}", way.name);
+        // Maintenance leaves nothing but the one that fails.
+        way.says("a", &of_a, "up maint").await;
+        assert_eq!(way.shares(2).await, shares([("502", 2)]), "{}", way.name);
+        way.says("b", &of_b, "drain").await;
+        assert_eq!(way.shares(2).await, shares([("503", 2)]), "{}", way.name);
+        assert_eq!(why(&way, "b"), "drained by its agent", "{}", way.name);
+        // A destination that fails and was drained is still one that fails.
+        way.says("a", &of_a, "ready").await;
+        way.says("b", &of_b, "ready").await;
+        assert_eq!(why(&way, "b"), "unhealthy by its passive check");
+        assert_eq!(way.shares(4).await, shares([("a", 4)]), "{}", way.name);
+    }
+}
+
 /// An origin that responds when it is permitted.
 fn gated(protocols: Protocols) -> (Origin, Arc<Semaphore>) {
     let gate = Arc::new(Semaphore::new(0));
@@ -431,7 +514,10 @@ fn gated(protocols: Protocols) -> (Origin, Arc<Semaphore>) {
         }
     };
     (
-        Origin::builder().protocols(protocols).start(handler),
+        Origin::builder()
+            .protocols(protocols)
+            .max_concurrent_streams(2)
+            .start(handler),
         opened,
     )
 }
@@ -496,4 +582,61 @@ async fn an_agent_limits_connections() {
     })
     .await;
     assert_eq!(requests(), 6);
+}
+
+/// Over HTTP/2 requests share the connections that there may be: they wait for streams of those.
+#[cfg(feature = "http2")]
+#[tokio::test]
+async fn an_agent_limits_connections_of_http2() {
+    use testkit::client::Connection;
+
+    use crate::server::ways::as_bytes;
+
+    let (origin, gate) = gated(Protocols::Http2);
+    let speaker = Agent::saying("maxconn:1\n");
+    let config = json!({
+        "Routes": { "r": { "ClusterId": "c", "Match": { "Path": "/{**rest}" } } },
+        "Clusters": { "c": {
+            "HealthCheck": { "Agent": { "Enabled": true, "Port": speaker.port(), "Interval": SOON } },
+            "HttpRequest": { "Version": "2", "VersionPolicy": "RequestVersionExact" },
+            "Destinations": { "a": { "Address": origin.url() } },
+        } },
+    });
+    let proxy = start(&config);
+    eventually("the limit", || async {
+        agent(&proxy, "a").max_connections == Some(1)
+    })
+    .await;
+    let server = as_bytes(&proxy);
+    let address = server.local_addrs()[0];
+    let asks = |count: usize| -> Vec<_> {
+        let ask = || async move {
+            let mut client = Connection::http2(address).await.unwrap();
+            client.get("/").await.unwrap().status
+        };
+        (0..count).map(|_| tokio::spawn(ask())).collect()
+    };
+    let mut asked = asks(4);
+    eventually("two requests", || async {
+        origin.traffic().requests() == 2
+    })
+    .await;
+    eventually("others wait", || async {
+        destination(&proxy, "a").in_flight == 4
+    })
+    .await;
+    assert_eq!(origin.traffic().counts().open(), 1);
+    // Another connection is for those that come later.
+    say(&proxy, "a", &speaker, "maxconn:2").await;
+    asked.extend(asks(1));
+    eventually("three requests", || async {
+        origin.traffic().requests() == 3
+    })
+    .await;
+    assert_eq!(origin.traffic().counts().open(), 2);
+    gate.add_permits(5);
+    for asked in asked {
+        assert_eq!(asked.await.unwrap().as_u16(), 200);
+    }
+    assert_eq!(origin.traffic().requests(), 5);
 }

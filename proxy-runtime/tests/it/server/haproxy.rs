@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use proxy_runtime::Proxy;
+use proxy_runtime::health::Health;
 use proxy_runtime::proxy_model::config::ProxyConfig;
 use proxy_runtime::proxy_model::{CompileOptions, Snapshot};
 use serde_json::json;
@@ -14,7 +15,7 @@ use testkit::time::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// The reason why a destination gets no new clients, its weight, and its limit of connections.
+/// Why a destination gets no new clients, its weight, and its limit of connections.
 type Standing = (String, String, String);
 
 /// The standing of a server of HAProxy.
@@ -32,14 +33,17 @@ async fn of_haproxy(stats: SocketAddr) -> Option<Standing> {
         server.get(at).map(|value| (*value).to_owned())
     };
     let status = field("status")?;
-    let why = match status.split(' ').next()? {
-        "UP" => "",
-        "DRAIN" => "drained by its agent",
-        "MAINT" => "in maintenance by its agent",
-        "DOWN" => "down by its agent",
+    let why = match (status.split(' ').next()?, &*field("uweight")?) {
+        // Its web page calls this DRAIN.
+        ("UP", "0") => "drained by its agent",
+        ("UP", _) => "",
+        ("DRAIN", _) => "drained by its agent",
+        ("MAINT", _) => "in maintenance by its agent",
+        ("DOWN", _) => "down by its agent",
         _ => return None,
     };
-    Some((why.to_owned(), field("weight")?, field("slim")?))
+    // The `weight` that is in use stays what it was until maintenance ends.
+    Some((why.to_owned(), field("uweight")?, field("slim")?))
 }
 
 /// The standing of the only destination of a proxy, which has the weight 100.
@@ -47,9 +51,14 @@ fn of_proxy(proxy: &Proxy) -> Standing {
     let destination = proxy.clusters()[0].destinations[0].clone();
     let agent = destination.agent.unwrap();
     let weight = agent.weight.unwrap_or_else(|| "100%".to_owned());
+    // Its health does not matter for the only destination.
+    let is_down = destination.health == Health::Unhealthy;
+    let why = destination
+        .why
+        .or_else(|| is_down.then(|| "down by its agent".to_owned()));
     let limit = agent.max_connections.filter(|limit| *limit > 0);
     (
-        destination.why.unwrap_or_default(),
+        why.unwrap_or_default(),
         weight.trim_end_matches('%').to_owned(),
         limit.map(|limit| limit.to_string()).unwrap_or_default(),
     )
@@ -93,16 +102,61 @@ async fn haproxy_hears_an_agent_as_the_proxy_does() {
         ("75%", "", "75", ""),
         ("drain", "drained by its agent", "75", ""),
         ("MAINT", "in maintenance by its agent", "75", ""),
+        ("50%", "in maintenance by its agent", "50", ""),
+        ("Ready,up\t100%", "", "100", ""),
+        ("0%", "drained by its agent", "0", ""),
+        ("maxconn:30 40%", "", "40", "30"),
+        ("nonsense 60%", "", "60", "30"),
+        ("up stopped", "down by its agent", "60", "30"),
+        ("ready maxconn:0", "down by its agent", "60", ""),
+        ("down up drain ready", "", "60", ""),
+        ("fail #up", "down by its agent", "60", ""),
+        ("100% up#x", "down by its agent", "100", ""),
+        ("up 100%", "", "100", ""),
+        ("30%x", "", "100", ""),
+        ("50% 30%x", "", "100", ""),
+        ("maxconn:5 maxconn:x", "", "100", ""),
+        ("150%", "", "150", ""),
+        ("maint 60%", "in maintenance by its agent", "60", ""),
+        ("drain", "drained by its agent", "60", ""),
+        ("0% ready", "drained by its agent", "0", ""),
+        ("MaxConn:5 100%", "", "100", "5"),
+        // HAProxy shows only one of the reasons why there are no new clients.
+        (
+            "down 0%",
+            "down by its agent, drained by its agent",
+            "0",
+            "5",
+        ),
+        ("drain", "down by its agent, drained by its agent", "0", "5"),
+        ("maint", "in maintenance by its agent", "0", "5"),
+        ("ready 100%", "down by its agent", "100", "5"),
+        ("up maxconn:0", "", "100", ""),
     ] {
         agent.say(format!("{line}\r\n"));
-        let expected = (why.to_owned(), weight.to_owned(), limit.to_owned());
+        let (of_haproxy_why, why) = why.split_once(", ").unwrap_or((why, why));
+        let expected = (
+            of_haproxy_why.to_owned(),
+            weight.to_owned(),
+            limit.to_owned(),
+        );
         eventually(format!("HAProxy hears {line:?}"), async || {
             of_haproxy(stats).await.as_ref() == Some(&expected)
         })
         .await;
+        let expected = (why.to_owned(), weight.to_owned(), limit.to_owned());
         eventually(format!("the proxy hears {line:?}"), async || {
             of_proxy(&proxy) == expected
         })
         .await;
+    }
+    assert!(agent.heard().iter().all(|heard| heard == "b s\n"));
+    // A line without an end changes nothing.
+    for line in ["drain", ""] {
+        agent.say(line);
+        agent.wait_for(6).await;
+        let expected = (String::new(), "100".to_owned(), String::new());
+        assert_eq!(of_haproxy(stats).await.as_ref(), Some(&expected));
+        assert_eq!(of_proxy(&proxy), expected);
     }
 }

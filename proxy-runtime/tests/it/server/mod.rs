@@ -43,6 +43,7 @@ mod malformed;
 #[cfg(all(feature = "admin", feature = "http2", feature = "tls"))]
 mod memory;
 mod names;
+mod own_transforms;
 mod policies;
 mod proxy;
 #[cfg(feature = "http2")]

@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use serde_json::{Value, json};
 
 use crate::server::destinations::Scripted;
+use crate::server::own_transforms::{FAILING, summed_routes, waiting};
 use crate::server::streams::Client;
 use crate::server::ways::{
     ANSWERS, CHANGED, Message, OK, Seen, TRAILED, changed_routes, dated, each_way, trailed_routes,
@@ -316,6 +317,58 @@ async fn transforms_come_after_filters_both_ways() {
             "Transforms": transforms,
         });
         compare(&transforms.to_string(), &route, "", &FILTERED, OK).await;
+    }
+}
+
+#[tokio::test]
+async fn transforms_that_wait_are_the_same_both_ways() {
+    let post = Given {
+        method: "POST",
+        body: Some("abc"),
+        ..GET
+    };
+    for (transforms, told) in waiting() {
+        let route = json!({ "Transforms": transforms });
+        for given in [&GET, &post] {
+            let seen = compare(&transforms.to_string(), &route, "", given, OK).await;
+            let seen = format!("{seen:?}").to_lowercase();
+            for told in told {
+                assert!(seen.contains(&told.to_lowercase()), "{told}: {seen}");
+            }
+        }
+    }
+    for (key, word, status) in FAILING {
+        let route = json!({ "Transforms": [{ "Sign": "outer" }, { key: word }] });
+        for given in [&GET, &post] {
+            let seen = compare_any(word, &route, "", given, OK).await;
+            assert_eq!(seen.response.start, status, "{key} {word}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn trailers_of_filters_are_the_same_both_ways() {
+    let routes = summed_routes();
+    for route in &routes {
+        for answer in TRAILED {
+            compare(&format!("{route} {answer}"), route, "", &GET, answer).await;
+        }
+    }
+    for (answer, told) in [
+        (TRAILED[0], &["x-sum: 8", "x-by: a"][..]),
+        // In HTTP/2 there is a place for them behind any body.
+        (TRAILED[3], &["x-sum: 1", "x-by: a"]),
+        (TRAILED[4], &["x-sum: 1", "x-by: a"]),
+        (TRAILED[5], &[]),
+    ] {
+        let seen = compare(answer, &routes[0], "", &GET, answer).await;
+        let fields = seen.response.fields.iter();
+        let fields: Vec<_> = fields.filter(|field| field.starts_with("x-by")).collect();
+        assert_eq!(fields.len(), told.len().min(1), "{answer}: {seen:?}");
+        for told in told {
+            let has = |field: &String| field == told;
+            assert!(seen.response.fields.iter().any(has), "{answer}: {seen:?}");
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
@@ -15,9 +14,10 @@ use crate::http1::{
     CHUNK_END, ChunkHead, Framing, HeadTable, LAST_CHUNK, RawResponse, ResponseRewrite,
     write_response, write_trailers,
 };
+use crate::response::TrailerRules;
 use crate::server::engine::client_head::ForClient;
 use crate::stream::{ByteStream, ReadBuffer, poll_write_all, recycled};
-use crate::transform::{CompiledTransforms, TrailerPlan};
+use crate::transform::CompiledTransforms;
 use crate::upstream::response_limits as limits;
 
 /// The largest part of a body that is copied behind the head: a copy costs less than another slice.
@@ -230,9 +230,12 @@ impl Http1Download {
             if self.part.trailers > 0 {
                 let count = std::mem::take(&mut self.part.trailers);
                 let section = &input.filled()[..count];
-                match &self.trailers {
+                match self.trailers.take() {
                     None => write_trailers(section, &self.table, output),
-                    Some(changed) => changed.write(Some((section, &self.table)), output),
+                    Some(changed) => {
+                        let written = changed.write(Some((section, &self.table)), output);
+                        written.map_err(|_| ResponseFailure::Trailers)?;
+                    }
                 }
                 input.consume(count);
                 continue;
@@ -247,10 +250,10 @@ impl Http1Download {
                     self.body = Body::Ended;
                     match self.chunks {
                         ChunkPhase::AsTheyCame | ChunkPhase::Changed => {}
-                        ChunkPhase::First => self.end_chunks(output),
+                        ChunkPhase::First => self.end_chunks(output)?,
                         ChunkPhase::Next => {
                             output.extend_from_slice(CHUNK_END);
-                            self.end_chunks(output);
+                            self.end_chunks(output)?;
                         }
                     }
                     continue;
@@ -305,10 +308,10 @@ impl Http1Download {
         status: StatusCode,
         input: &mut ReadBuffer,
         output: &mut Vec<u8>,
-        outgoing: &mut ForClient<'_>,
+        outgoing: &ForClient<'_>,
     ) -> Result<(), ResponseFailure> {
         let received = (input.filled(), response, &self.table);
-        outgoing.write(status, received, output)?;
+        outgoing.write(status, received, output);
         let framing = response.framing();
         // A body that ends with its connection goes in chunks, so that the client's connection stays.
         let is_wrapped = framing == Framing::UntilClose;
@@ -386,26 +389,22 @@ impl Http1Download {
     }
 
     /// Ends a body that this proxy put into chunks.
-    fn end_chunks(&self, output: &mut Vec<u8>) {
-        match &self.trailers {
+    fn end_chunks(&mut self, output: &mut Vec<u8>) -> Result<(), ResponseFailure> {
+        match self.trailers.take() {
             None => output.extend_from_slice(LAST_CHUNK),
             Some(changed) => {
                 output.extend_from_slice(b"0\r\n");
-                changed.write(None, output);
+                let written = changed.write(None, output);
+                written.map_err(|_| ResponseFailure::Trailers)?;
             }
         }
+        Ok(())
     }
 
-    /// Sets the route's changes of trailers for a response of this status. Must be called before
-    /// [`begin`](Self::begin).
+    /// Sets the changes of trailers. Must be called before [`begin`](Self::begin).
     #[cold]
-    pub(super) fn change_trailers(
-        &mut self,
-        plan: &Arc<TrailerPlan>,
-        status: StatusCode,
-        are_accepted: bool,
-    ) {
-        let changed = ChangedTrailers::new(plan, status, are_accepted);
+    pub(super) fn change_trailers(&mut self, rules: TrailerRules, are_accepted: bool) {
+        let changed = ChangedTrailers::new(rules, are_accepted);
         self.trailers = Some(Box::new(changed));
     }
 }

@@ -42,6 +42,7 @@ use crate::http1::{
 };
 use crate::local_pool::LocalPool;
 use crate::progress::{ClientReadTimeout, DataRate};
+use crate::response::TrailerRules;
 use crate::server::connection::RequestRecord;
 use crate::server::http1::{Client, Transport, write_text};
 use crate::server::metrics::WorkerMetrics;
@@ -367,27 +368,23 @@ impl<T: Transport> Downstream for Http1Downstream<'_, T> {
         } = final_head;
         // Decided right before the head is written, since the head announces the close (RFC 9112 section 9.6).
         let is_last = !self.request.is_persistent() || is_stopped || self.client.is_closing();
-        let Client {
-            output,
-            state,
-            record,
-            ..
-        } = &mut *self.client;
-        let info = || record.as_ref().map_or(state.info, |record| *record.info());
-        let mut outgoing = ForClient {
+        let Client { output, .. } = &mut *self.client;
+        let (edits, own) = filtering.changes();
+        let outgoing = ForClient {
             plan: route.plan,
             connection: match is_last {
                 true => OutgoingConnection::Close,
                 false => OutgoingConnection::Default,
             },
-            shown: filtering.shown(route, info),
+            edits,
             key: route.new_key(picked),
         };
-        if let Some(plan) = &route.plan.trailers {
-            download.change_trailers(plan, status, self.request.accepts_trailers());
+        if route.plan.trailers.is_some() || own.is_some() {
+            let rules = TrailerRules::new(route.plan.trailers.as_ref(), status, own);
+            download.change_trailers(rules, self.request.accepts_trailers());
         }
         let Http1Connection { io, input, .. } = connection;
-        download.begin(response, status, input, output, &mut outgoing)?;
+        download.begin(response, status, input, output, &outgoing)?;
         // The first part of the body often follows its head at once.
         if !download.has_all() && input.is_empty() && io.may_be_readable() {
             let looked = download.look_behind_head(cx, (io, input), output);

@@ -41,7 +41,7 @@ use crate::forward::exchange::downstream::{
     Backpressure, Downstream, FinalHead, Flows, Headed, SentReply,
 };
 use crate::forward::exchange::failure::{ResponseFailure, UploadFailure};
-use crate::forward::exchange::filtering::{Filtering, show};
+use crate::forward::exchange::filtering::Filtering;
 use crate::forward::exchange::frames_upload::{Allowed, Frames, FramesUpload};
 use crate::forward::exchange::incoming::{Incoming, trailer_rules};
 use crate::forward::exchange::outbound::Outbound;
@@ -355,10 +355,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         } = begun;
         let table = std::mem::take(&mut download.table);
         let input = &mut connection.input;
-        let edits = match filtering.shown(route, || self.connection()) {
-            None => None,
-            Some(shown) => Some(show(shown, status, (input.filled(), response, &table))?),
-        };
+        let (edits, own) = filtering.changes();
         // A small response in one piece needs a single block of memory.
         let (text, content) = match take_whole(response, input) {
             Some(whole) => {
@@ -373,7 +370,7 @@ impl<'c> Downstream for Http2Downstream<'c> {
         }
         let is_kept = edits.is_none() && route.plan.keeps_responses();
         let is_exempt = is_grpc_response(&head, &text, &table, is_kept);
-        let rules = trailer_rules(self.method, status, route.plan);
+        let rules = trailer_rules(self.method, status, route.plan, own);
         let response = (response, status);
         // Data that the client cannot take stays at the destination.
         let is_read = !connection.input.is_empty() || self.taking() != Taking::Nothing;
