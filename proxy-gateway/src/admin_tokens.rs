@@ -12,9 +12,9 @@ use crate::settings::{TOKEN_FILE, TokenSource};
 /// The interval at which the file is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Checks the file every few seconds and installs new tokens. A file that cannot be used changes nothing.
-pub(crate) async fn follow(admin: Admin, file: PathBuf, faults: Faults) {
-    let mut seen = contents(file.clone()).await;
+/// Checks the file every few seconds and installs new tokens. A file that cannot be used changes nothing. `seen`: the
+/// content that was there before the tokens were read.
+pub(crate) async fn follow(admin: Admin, file: PathBuf, mut seen: Option<Vec<u8>>, faults: Faults) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let now = contents(file.clone()).await;

@@ -194,6 +194,9 @@ impl Gateway {
                 admin = admin.tls(config);
             }
         }
+        // Noted before the tokens are read, so that a change in between is found at the next look.
+        let token_file = tokens.and_then(TokenSource::file);
+        let token_file = token_file.map(|file| (file.to_owned(), std::fs::read(file).ok()));
         if let Some(source) = tokens {
             admin = admin.tokens(source.tokens().map_err(Failure::new)?);
         }
@@ -243,9 +246,9 @@ impl Gateway {
                     admin = admin.requests(requests);
                 }
                 let admin = admin.build();
-                if let Some(file) = tokens.and_then(TokenSource::file) {
-                    let (file, faults) = (file.to_owned(), faults.clone());
-                    tasks.spawn(admin_tokens::follow(admin.clone(), file, faults));
+                if let Some((file, seen)) = token_file {
+                    let (admin, faults) = (admin.clone(), faults.clone());
+                    tasks.spawn(admin_tokens::follow(admin, file, seen, faults));
                 }
                 let tls = settings.admin.as_ref().and_then(|of| of.tls.as_ref());
                 Some(AdminPage {
