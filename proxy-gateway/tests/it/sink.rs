@@ -143,6 +143,60 @@ async fn the_program_ends_although_nobody_reads_the_access_log() {
     );
 }
 
+/// Returns the sum of the dropped lines that the program has reported.
+fn reported(output: &str) -> u64 {
+    let lines = output.lines().filter(|line| line.contains(MISSING));
+    let counts = lines.filter_map(|line| line.split_once(" lines=")?.1.split_whitespace().next());
+    counts.map(|count| count.parse::<u64>().expect(count)).sum()
+}
+
+/// The report of lines that were dropped.
+const MISSING: &str = "lines of the access log are missing";
+
+#[tokio::test]
+async fn lines_that_the_access_log_drops_are_counted_and_reported() {
+    let origin = Origin::named("blue");
+    let more = json!({
+        "Admin": { "Address": "127.0.0.1:0" },
+        "Telemetry": { "AccessLog": { "Format": "json" } },
+    });
+    let file = ConfigFile::new(&config(&origin.url(), 0, &more).to_string());
+    let (mut unread, stdout) = std::io::pipe().expect("there are descriptors");
+    let mut command = command(&["run", "--config", &file.argument()]);
+    command.stdout(stdout);
+    let mut process = peers::spawn(command);
+    process.wait_for_output(READY).await;
+    let output = process.output();
+    let admin = address_after(&output, "admin page on http://");
+    let dropped = async || {
+        let mut admin = Connection::http1(admin).await.ok()?;
+        let metrics = admin.get("/metrics").await.ok()?.text();
+        let name = r#"proxy_log_dropped_lines_total{log="access"} "#;
+        let count = metrics.lines().find_map(|line| line.strip_prefix(name));
+        count.expect("the metric is there").parse::<u64>().ok()
+    };
+    assert_eq!(dropped().await, Some(0));
+
+    // More than the pipe and the queue hold.
+    let address = address_after(&output, "listening on http://");
+    let mut client = Connection::http1(address).await.expect("it listens");
+    let filled = async {
+        while dropped().await == Some(0) {
+            fill(&mut client).await;
+        }
+    };
+    guarded("lines to be dropped", filled).await;
+    assert!(!process.output().contains(MISSING));
+    // As soon as somebody reads.
+    std::thread::spawn(move || std::io::copy(&mut unread, &mut std::io::sink()));
+    eventually("all of them are reported", async || {
+        dropped().await == Some(reported(&process.output()))
+    })
+    .await;
+    process.terminate();
+    assert!(process.wait().await.success());
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_instance_that_was_replaced_ends_although_nobody_reads_its_logs() {
