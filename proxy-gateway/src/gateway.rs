@@ -24,6 +24,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::admin_socket::AdminSocket;
 use crate::admin_tokens;
 use crate::affinity_keys;
 use crate::allocator;
@@ -515,51 +516,6 @@ fn open(
     })
 }
 
-/// The listening socket of the admin page.
-struct AdminSocket {
-    address: SocketAddr,
-    socket: std::net::TcpListener,
-    is_inherited: bool,
-}
-
-impl AdminSocket {
-    async fn open(
-        address: SocketAddr,
-        inherited: &mut Vec<std::net::TcpListener>,
-    ) -> Result<Self, Failure> {
-        // An inherited socket keeps the connections that wait in its queue.
-        let of_predecessor = inherited
-            .iter()
-            .position(|socket| socket.local_addr().is_ok_and(|of| of == address))
-            .map(|place| inherited.swap_remove(place));
-        let is_inherited = of_predecessor.is_some();
-        let opened = match of_predecessor {
-            Some(socket) => Ok(socket),
-            None => TcpListener::bind(address)
-                .await
-                .and_then(TcpListener::into_std),
-        };
-        let found = opened.and_then(|socket| Ok((socket.local_addr()?, socket)));
-        match found {
-            Ok((address, socket)) => Ok(Self {
-                address,
-                socket,
-                is_inherited,
-            }),
-            Err(error) => Err(admin_cannot_listen(address, &error)),
-        }
-    }
-
-    /// Registers the socket with the runtime that will serve it.
-    fn listener(self) -> Result<TcpListener, Failure> {
-        let address = self.address;
-        // Another program may have opened it, or made it blocking.
-        let socket = self.socket.set_nonblocking(true).map(|()| self.socket);
-        let listener = socket.and_then(TcpListener::from_std);
-        listener.map_err(|error| admin_cannot_listen(address, &error))
-    }
-}
-
 /// Returns the failure of a listener, with the key that sets its address.
 fn cannot_listen(error: &BindError, listeners: &[settings::Listener]) -> Failure {
     let address = match error {
@@ -576,16 +532,6 @@ fn cannot_listen(error: &BindError, listeners: &[settings::Listener]) -> Failure
         Some(listener) => format!("{text}; the key is `Listeners.{}.Address`", listener.name),
         None => text,
     })
-}
-
-fn admin_cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
-    let hint = match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            "another program listens there; choose another port in `Admin.Address`, or stop that program".to_owned()
-        }
-        _ => error.to_string(),
-    };
-    Failure::new(format!("the admin page cannot listen on {address}: {hint}"))
 }
 
 /// Returns the sockets for a successor: those of the server and that of the admin page.

@@ -1,5 +1,6 @@
 //! A ready-to-run reverse proxy that discovers its services. See the README of this package.
 
+mod admin_socket;
 mod admin_tokens;
 mod affinity_keys;
 mod allocator;

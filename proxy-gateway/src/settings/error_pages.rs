@@ -305,9 +305,13 @@ mod tests {
         let expected = |text: &'static str| {
             ErrorPages::default()
                 .with_page(500..=599, html.clone(), text)
+                .named("down")
                 .with_page(429..=429, html.clone(), text)
+                .named("down")
                 .with_page(404..=404, plain.clone(), "not here")
+                .named("gone")
                 .with_page(403..=403, json.clone(), "{}")
+                .named("json")
         };
         assert_eq!(settings.load().unwrap(), expected("<h1>Back soon</h1>"));
         std::fs::write(&path, "later").unwrap();

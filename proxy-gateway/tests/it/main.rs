@@ -3,6 +3,7 @@
 mod admin_access;
 mod admin_page;
 mod affinity;
+mod agents;
 mod check_and_run;
 mod cli;
 mod clients;
@@ -10,6 +11,7 @@ mod common;
 mod consul;
 mod cors;
 mod docs;
+mod error_pages;
 mod explain;
 mod faults;
 mod fleet;

@@ -72,7 +72,7 @@ impl Gateway {
         send(self.admin, "GET /metrics", &[]).await.1
     }
 
-    /// What the admin API says.
+    /// The response of the admin API.
     pub(crate) async fn told(&self, path: &str) -> String {
         send(self.admin, &format!("GET /api/v1/{path}"), &[])
             .await

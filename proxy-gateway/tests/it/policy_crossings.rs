@@ -235,7 +235,7 @@ async fn a_redirect_follows_the_scheme_that_a_trusted_proxy_names() {
         .await;
     assert_eq!(status, 200, "where it leads there is no other one: {head}");
 
-    // A client that nobody trusts does not get around the redirect.
+    // A client that is not trusted does not get around the redirect.
     let open = Gateway::start(json!({}), config).await;
     let (status, head) = open.get("", "/a?b", &["Host: shop.example", secure]).await;
     assert_eq!(status, 308, "{head}");

@@ -4,7 +4,6 @@ use crate::common::{ConfigFile, address_after, output, start};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
-use testkit::agent::Agent;
 use testkit::certs::{Alpn, CertificateAuthority};
 use testkit::client::{Connection, Load};
 use testkit::origin::Origin;
@@ -15,7 +14,7 @@ use testkit::time::eventually;
 /// The last line that `run` prints at its start.
 const READY: &str = "a second Ctrl-C stops at once";
 
-fn config(destination: SocketAddr, more: &str) -> String {
+pub(crate) fn config(destination: SocketAddr, more: &str) -> String {
     format!(
         r#"{{
             "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }},
@@ -29,13 +28,13 @@ fn config(destination: SocketAddr, more: &str) -> String {
     )
 }
 
-async fn run(file: &ConfigFile) -> (PeerProcess, SocketAddr) {
+pub(crate) async fn run(file: &ConfigFile) -> (PeerProcess, SocketAddr) {
     let process = start(&["run", "--config", &file.argument()], READY).await;
     let address = address_after(&process.output(), "listening on http://");
     (process, address)
 }
 
-async fn get(address: SocketAddr, path: &str) -> String {
+pub(crate) async fn get(address: SocketAddr, path: &str) -> String {
     let mut client = Connection::http1(address).await.expect("it listens");
     client.get(path).await.expect("it answers").text()
 }
@@ -543,228 +542,4 @@ async fn h2load_loses_nothing_while_the_file_changes() {
         "{report}"
     );
     assert!(report.contains("3000 2xx"), "{report}");
-}
-
-/// The words of agents decide in the program, which shows them.
-#[tokio::test]
-async fn agents_of_a_file_are_asked() {
-    let (blue, green) = (Origin::named("blue"), Origin::named("green"));
-    let (of_blue, of_green) = (Agent::saying("ready up\n"), Agent::saying("ready up\n"));
-    let text = |interval: &str| {
-        let destination = |origin: &Origin, agent: &Agent| {
-            format!(
-                r#"{{ "Address": "{}", "Metadata": {{ "AgentCheck.Port": "{}" }} }}"#,
-                origin.url(),
-                agent.port()
-            )
-        };
-        format!(
-            r#"{{
-                "Listeners": {{ "web": {{ "Address": "127.0.0.1:0" }} }},
-                "Admin": {{ "Address": "127.0.0.1:0" }},
-                "ReverseProxy": {{
-                    "Routes": {{ "all": {{ "ClusterId": "c", "Match": {{ "Path": "/{{**rest}}" }} }} }},
-                    "Clusters": {{ "c": {{
-                        "LoadBalancingPolicy": "RoundRobin",
-                        "HealthCheck": {{ "Agent": {{ "Enabled": true, "Interval": "{interval}", "Timeout": "5s" }} }},
-                        "Destinations": {{ "blue": {}, "green": {} }}
-                    }} }}
-                }}
-            }}"#,
-            destination(&blue, &of_blue),
-            destination(&green, &of_green),
-        )
-    };
-    let file = ConfigFile::new(&text("00:00:00.02"));
-    let (process, address) = run(&file).await;
-    let admin = address_after(&process.output(), "admin page on http://");
-    let shown = async |id: &str| {
-        let cluster = get(admin, "/api/v1/clusters/c").await;
-        let cluster: serde_json::Value = serde_json::from_str(&cluster).unwrap();
-        let destinations = cluster["destinations"].as_array().unwrap().clone();
-        let mut each = destinations.into_iter();
-        each.find(|destination| destination["id"] == id).unwrap()
-    };
-    let hears = async |id: &str, agent: &Agent, line: &str| {
-        agent.say(format!("{line}\n"));
-        eventually(format!("{id} is heard to say {line}"), async || {
-            shown(id).await["agent"]["last"] == line
-        })
-        .await;
-    };
-    hears("green", &of_green, "ready up 100%").await;
-    hears("blue", &of_blue, "down 50% maxconn:7 #disk full").await;
-    let served = async || {
-        let mut served = String::new();
-        for _ in 0..4 {
-            served += get(address, "/").await.trim();
-        }
-        served
-    };
-    assert_eq!(served().await, "green".repeat(4));
-    let blue_now = shown("blue").await;
-    assert_eq!(blue_now["why"], "down by its agent", "{blue_now}");
-    let agent = &blue_now["agent"];
-    for (key, value) in [
-        ("health", "down"),
-        ("reason", "disk full"),
-        ("mode", "ready"),
-        ("weight", "50%"),
-    ] {
-        assert_eq!(agent[key], value, "{agent}");
-    }
-    assert_eq!(agent["max_connections"], 7, "{agent}");
-    let metrics = get(admin, "/metrics").await;
-    for (id, health) in [("blue", -1), ("green", 1)] {
-        let line =
-            format!("proxy_destination_health{{cluster=\"c\",destination=\"{id}\"}} {health}\n");
-        assert!(metrics.contains(&line), "{line} is not in {metrics}");
-    }
-
-    // The words outlive a change of the file.
-    let reloads = async || {
-        let metrics = get(admin, "/metrics").await;
-        let mut lines = metrics.lines();
-        let line =
-            lines.find(|line| line.starts_with("proxy_config_reload_total{result=\"success"));
-        line.unwrap().to_owned()
-    };
-    let before = reloads().await;
-    file.write(&text("00:00:00.03"));
-    eventually("the file is read", async || reloads().await != before).await;
-    assert_eq!(shown("blue").await["why"], "down by its agent");
-    hears("blue", &of_blue, "up 100%").await;
-    hears("green", &of_green, "maint").await;
-    assert_eq!(served().await, "blue".repeat(4));
-    let why = shown("green").await["why"].clone();
-    assert_eq!(why, "in maintenance by its agent");
-
-    // A port is missing.
-    let without = text("00:00:00.03").replace("AgentCheck.Port", "Other");
-    let checked = output(&["check", "--config", &ConfigFile::new(&without).argument()]).await;
-    let told = format!("{}{}", checked.stdout, checked.stderr);
-    assert!(told.contains("HealthCheck/Agent"), "{told}");
-}
-
-#[tokio::test]
-async fn pages_of_errors_are_followed() {
-    let folder = tempfile::tempdir().unwrap();
-    let page = folder.path().join("404.html");
-    std::fs::write(&page, "<h1>Not here</h1>").unwrap();
-    let text = |pages: &str| {
-        let server = format!(r#", "Server": {{ "ErrorPages": {{ {pages} }} }}"#);
-        let text = config(([127, 0, 0, 1], 9).into(), &server);
-        text.replace("/{**rest}", "/known")
-    };
-    let not_found = format!(r#""gone": {{ "Statuses": ["404"], "File": {page:?} }}"#);
-    let file = ConfigFile::new(&text(&not_found));
-    let (process, address) = run(&file).await;
-    let admin = address_after(&process.output(), "admin page on http://");
-    let mut client = Connection::http1(address).await.unwrap();
-    let answer = client.get("/unknown").await.unwrap();
-    assert_eq!(answer.status, 404);
-    assert_eq!(
-        answer.header("content-type"),
-        Some("text/html; charset=utf-8")
-    );
-    assert_eq!(answer.text(), "<h1>Not here</h1>");
-    let explained = get(admin, "/api/v1/explain?url=http://h/unknown").await;
-    assert!(explained.contains(r#""error_page":"gone""#), "{explained}");
-    let url = format!("http://{address}/unknown");
-    let explained = output(&["explain", "--config", &file.argument(), "--url", &url]).await;
-    let told = "No route takes it: 404.\n  error page gone\n";
-    assert!(explained.stdout.contains(told), "{}", explained.stdout);
-
-    std::fs::write(&page, "<h1>Gone</h1>").unwrap();
-    eventually("the changed file is read", async || {
-        get(address, "/unknown").await == "<h1>Gone</h1>"
-    })
-    .await;
-    let both = format!(r#"{not_found}, "bad": {{ "Statuses": ["5xx"], "Body": "down" }}"#);
-    file.write(&text(&both));
-    eventually("the new page is there", async || {
-        get(address, "/known").await == "down"
-    })
-    .await;
-    // A file that cannot be read leaves the pages as they are.
-    std::fs::remove_file(&page).unwrap();
-    eventually("the missing file is named", async || {
-        let problems = get(admin, "/api/v1/problems").await;
-        problems.contains("/Server/ErrorPages/gone/File") && problems.contains("404.html")
-    })
-    .await;
-    assert_eq!(get(address, "/unknown").await, "<h1>Gone</h1>");
-    let problems = get(admin, "/api/v1/problems").await;
-    assert!(!problems.contains("restart_needed"), "{problems}");
-
-    let checked = output(&["check", "--config", &file.argument()]).await;
-    let told = format!("{}{}", checked.stdout, checked.stderr);
-    assert!(told.contains("404.html` cannot be read"), "{told}");
-    let started = output(&["run", "--config", &file.argument()]).await;
-    assert!(!started.status.success());
-    assert!(
-        started.stderr.contains("/Server/ErrorPages/gone/File"),
-        "{}",
-        started.stderr
-    );
-}
-
-/// A reload with a page that cannot be read keeps all pages, those that could be read, too. So does a configuration that is
-/// rejected.
-#[tokio::test]
-async fn pages_of_a_rejected_reload_are_not_served() {
-    let folder = tempfile::tempdir().unwrap();
-    let [first, second] = ["first.html", "second.html"].map(|name| folder.path().join(name));
-    std::fs::write(&first, "first").unwrap();
-    let text = |page: &Path, down: &str, path: &str| {
-        let server = format!(
-            r#", "Server": {{ "ErrorPages": {{
-                "gone": {{ "Statuses": ["404"], "File": {page:?} }},
-                "down": {{ "Statuses": ["5xx"], "Body": "{down}" }}
-            }} }}"#
-        );
-        let text = config(([127, 0, 0, 1], 9).into(), &server);
-        text.replace("/{**rest}", path)
-    };
-    let file = ConfigFile::new(&text(&first, "down 1", "/known"));
-    let (process, address) = run(&file).await;
-    let admin = address_after(&process.output(), "admin page on http://");
-    let served = async || [get(address, "/unknown").await, get(address, "/known").await];
-    let problem_of_page = async || {
-        let problems = get(admin, "/api/v1/problems").await;
-        problems.contains("/Server/ErrorPages/gone/File")
-    };
-    assert_eq!(served().await, ["first", "down 1"]);
-
-    file.write(&text(&second, "down 2", "/known"));
-    eventually("the missing file is named", problem_of_page).await;
-    assert_eq!(served().await, ["first", "down 1"]);
-    std::fs::write(&second, "second").unwrap();
-    eventually("the file is there", async || {
-        served().await == ["second", "down 2"]
-    })
-    .await;
-    eventually("no file is named", async || !problem_of_page().await).await;
-
-    std::fs::write(&second, "x".repeat(65 * 1024)).unwrap();
-    eventually("the long file is named", problem_of_page).await;
-    assert_eq!(served().await, ["second", "down 2"]);
-
-    // The pages that count are still followed, which tells that the rejected ones were seen.
-    file.write(&text(&first, "down 3", "/{bad"));
-    eventually("the path is named", async || {
-        let problems = get(admin, "/api/v1/problems").await;
-        problems.contains("Match/Path")
-    })
-    .await;
-    std::fs::write(&second, "third").unwrap();
-    eventually("the changed file is read", async || {
-        served().await == ["third", "down 2"]
-    })
-    .await;
-    file.write(&text(&first, "down 3", "/known"));
-    eventually("the mistake is corrected", async || {
-        served().await == ["first", "down 3"]
-    })
-    .await;
 }

@@ -187,7 +187,7 @@ async fn lines_that_the_access_log_drops_are_counted_and_reported() {
     };
     guarded("lines to be dropped", filled).await;
     assert!(!process.output().contains(MISSING));
-    // As soon as somebody reads.
+    // As soon as the pipe is read.
     std::thread::spawn(move || std::io::copy(&mut unread, &mut std::io::sink()));
     eventually("all of them are reported", async || {
         dropped().await == Some(reported(&process.output()))

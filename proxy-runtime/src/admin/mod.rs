@@ -18,7 +18,7 @@
 //! | `/api/v1/problems` | all problems of the configuration |
 //! | `/api/v1/changes` | the last configurations with their changes |
 //! | `/api/v1/requests?after=` | the latest requests, if the program keeps some |
-//! | `/api/v1/log` | the filter of the log; `PUT ?filter=&seconds=` applies another one for a while, `DELETE` ends that |
+//! | `/api/v1/log` | the filter of the log; `PUT ?filter=&seconds=` applies another one for a while until `DELETE` |
 //! | `/api/v1/explain?method=&url=&header=&listener=&remote=` or `?request=` | the decisions for a request |
 //!
 //! Responses are JSON with names in `snake_case`. Ages and durations are in seconds unless a name

@@ -7,6 +7,7 @@
 
 mod affinity;
 mod considered;
+mod forwarded;
 #[cfg(feature = "server")]
 mod listeners;
 mod partition;
@@ -22,9 +23,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use discovery_core::text::with_causes;
-use http::header::{HOST, LOCATION};
+use http::header::LOCATION;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderMap, Request, StatusCode};
 use proxy_model::compiled::{Cluster, ClusterIndex, Destination, Route, RouteTarget};
 use proxy_model::matching::Lookup;
 use proxy_model::{ClusterId, DestinationId, RequestHead, RouteId, Snapshot};
@@ -34,6 +35,8 @@ pub use self::affinity::{ExplainedAffinity, KeyUse};
 use self::affinity::{affinity, kept_cluster};
 use self::considered::considered;
 pub use self::considered::{Considered, Miss, ShadowedRoute, shadowed_routes};
+pub use self::forwarded::ForwardedRequest;
+use self::forwarded::forwarded;
 #[cfg(feature = "server")]
 pub use self::listeners::Listeners;
 pub use self::partition::ExplainedPartition;
@@ -177,19 +180,6 @@ pub struct ExplainedDestination {
     pub eligible: bool,
     /// The reason why the destination may not be picked.
     pub why: Option<String>,
-}
-
-/// A request in the form that a destination receives.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct ForwardedRequest {
-    /// The method.
-    pub method: String,
-    /// The whole URL.
-    pub uri: String,
-    /// The headers in the order of HTTP/1.1, `Host` first, with conventional capitals. Bytes that
-    /// are not UTF-8 appear as `U+FFFD`.
-    pub headers: Vec<(String, String)>,
 }
 
 /// The settings of a proxy that is not running.
@@ -556,43 +546,6 @@ fn leads_to(
 fn location(headers: &HeaderMap) -> Option<String> {
     let location = headers.get(LOCATION)?;
     Some(String::from_utf8_lossy(location.as_bytes()).into_owned())
-}
-
-/// The request in the form that `destination` would receive over HTTP/1.1.
-fn forwarded(request: &Request<()>, destination: &Destination) -> ForwardedRequest {
-    let address = destination.address();
-    let authority = String::from_utf8_lossy(address.authority().as_bytes());
-    // HTTP/1.1 sends `Host` first.
-    let (host, others): (Vec<_>, Vec<_>) = request
-        .headers()
-        .iter()
-        .partition(|(name, _)| **name == HOST);
-    let shown = |(name, value): (&HeaderName, &HeaderValue)| {
-        (
-            spelled(name),
-            String::from_utf8_lossy(value.as_bytes()).into_owned(),
-        )
-    };
-    ForwardedRequest {
-        method: request.method().to_string(),
-        uri: format!(
-            "{}://{authority}{}",
-            address.scheme().as_str(),
-            request.uri()
-        ),
-        headers: host.into_iter().chain(others).map(shown).collect(),
-    }
-}
-
-/// The conventional spelling of a header name: `X-Forwarded-For`.
-fn spelled(name: &HeaderName) -> String {
-    let mut is_first = true;
-    let capitals = name.as_str().chars().map(|c| {
-        let spelled = if is_first { c.to_ascii_uppercase() } else { c };
-        is_first = c == '-';
-        spelled
-    });
-    capitals.collect()
 }
 
 impl Explanation {

@@ -298,7 +298,7 @@ fn the_nearest_miss_of_500_routes_comes_first_with_what_was_wanted_and_came() {
         let mut request = parts("GET", path);
         request
             .headers
-            .insert(HOST, "nohost.example".parse().unwrap());
+            .insert(http::header::HOST, "nohost.example".parse().unwrap());
         request.headers.insert("x-tenant", tenant.parse().unwrap());
         let settings = ProxySettings::default();
         explain(&snapshot, &settings, &request, ConnectionInfo::default())

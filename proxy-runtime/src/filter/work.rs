@@ -20,7 +20,7 @@ pub(super) type ResponseChange = Box<dyn FnOnce(&mut ResponseEdit<'_>) + Send>;
 /// The change of the trailers of a response.
 type TrailerChange = Box<dyn FnOnce(&mut HeaderMap) + Send>;
 
-/// What filters have left to do with a response.
+/// The work of filters on a response that is not done yet.
 #[derive(Default)]
 pub(crate) struct ResponseWork {
     /// Work that the response waits for, in order.

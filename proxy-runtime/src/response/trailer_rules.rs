@@ -9,9 +9,13 @@ use crate::filter::TrailerChanges;
 use crate::head::headers;
 use crate::transform::TrailerPlan;
 
-/// The changes of a route to the trailers of a response.
+/// The changes to the trailers of a response. Most routes have none, so they take a pointer of each exchange.
 #[derive(Debug, Default)]
-pub(crate) struct TrailerRules {
+pub(crate) struct TrailerRules(Option<Box<Rules>>);
+
+#[derive(Debug)]
+struct Rules {
+    /// The changes of the route, and the status of the response.
     plan: Option<(Arc<TrailerPlan>, StatusCode)>,
     /// The changes of filters.
     own: Option<Box<TrailerChanges>>,
@@ -25,14 +29,17 @@ impl TrailerRules {
         status: StatusCode,
         own: Option<Box<TrailerChanges>>,
     ) -> Self {
+        if plan.is_none() && own.is_none() {
+            return Self::default();
+        }
         let plan = plan.map(|plan| (Arc::clone(plan), status));
-        Self { plan, own }
+        Self(Some(Box::new(Rules { plan, own })))
     }
 
     /// Returns whether trailers may be added to a response that has none.
     #[inline]
     pub(crate) fn may_add(&self) -> bool {
-        self.plan.is_some() || self.own.is_some()
+        self.0.is_some()
     }
 
     /// Converts the destination's trailers to the client's. Removes an empty section.
@@ -42,12 +49,16 @@ impl TrailerRules {
     /// A filter panicked.
     pub(crate) fn apply(self, trailers: &mut HeaderMap) -> Result<(), Panicked> {
         headers::strip_trailers(trailers);
-        if let Some(own) = self.own {
+        let Some(rules) = self.0 else {
+            return Ok(());
+        };
+        let Rules { plan, own } = *rules;
+        if let Some(own) = own {
             own.apply(trailers)?;
             headers::strip_trailers(trailers);
         }
-        if let Some((plan, status)) = &self.plan {
-            plan.apply(*status, trailers);
+        if let Some((plan, status)) = plan {
+            plan.apply(status, trailers);
         }
         Ok(())
     }

@@ -139,8 +139,8 @@ impl ReadBuffer {
     /// Returns the bytes that the value of the last [`take`](Self::take) keeps in memory beyond itself, once.
     #[cfg(all(feature = "http2", feature = "server"))]
     #[inline]
-    pub(crate) fn take_given(&mut self) -> usize {
-        std::mem::take(&mut self.given) as usize
+    pub(crate) fn take_given(&mut self) -> u32 {
+        std::mem::take(&mut self.given)
     }
 
     /// Like [`take`](Self::take), for a head. Parts of a head are kept one by one; there is one
@@ -498,7 +498,7 @@ mod tests {
         #[cfg(all(feature = "http2", feature = "server"))]
         assert_eq!(
             [buffer.take_given(), buffer.take_given()],
-            [SMALL - 19_990, 0]
+            [SMALL as u32 - 19_990, 0]
         );
         // Less than half of the memory.
         let mut buffer = ReadBuffer::with(&[1; SMALL / 2 - 1]);

@@ -11,8 +11,8 @@ use super::{Listed, Pages, RENEW};
 /// The maximum number of public items by library. Fields, variants and re-exports of other crates do
 /// not count. The forwarder, the server and the admin API have most; explanations, traces, extension points, causes,
 /// session affinity, client certificates by server name, look-ups for resolvers, connectors, pages of
-/// errors and policies have the rest.
-const MOST: [(&str, usize); 1] = [("proxy-runtime", 379)];
+/// errors, policies and access to the admin page have the rest.
+const MOST: [(&str, usize); 1] = [("proxy-runtime", 391)];
 
 /// The folder of the lists, which holds nothing else.
 pub(super) const DIRECTORY: &str = "xtask/public-api";

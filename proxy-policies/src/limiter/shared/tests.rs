@@ -338,7 +338,7 @@ async fn a_redis_that_sends_without_an_end_is_given_up() {
         ("+", &*line),
         ("*8\r\n", "*8\r\n"),
         ("*8\r\n", &*text),
-        // Replies that nobody waits for.
+        // Replies without a request.
         (LOADED, LOADED),
         (LOADED, ":1\r\n"),
         (LOADED, &*line),

@@ -147,7 +147,7 @@ async fn the_filter_of_the_log_is_changed_for_a_while() {
     assert_eq!(change(&admin, "DELETE", ""), applies("info", None));
     assert_eq!(change(&admin, "POST", "?filter=debug").0, 405);
 
-    // Whoever reaches the page may read, and not more.
+    // Clients that reach the page may read, and not more.
     let open = Admin::builder(proxy.clone()).log(Arc::new(Log::default()));
     let open = open.build();
     for method in ["PUT", "DELETE"] {

@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::downstream::{Downstream, ExchangeStateOf, Headed, Upload};
 use super::failure::Failure;
-use super::filtering::{Filtering, Wait};
+use super::filtering::{Filtering, RequestWait};
 use super::readdress::{names_destination, readdress};
 use super::recorder::Recorder;
 use super::resolved_route::ResolvedRoute;
@@ -32,7 +32,7 @@ pub(crate) enum Unconnected {
     Picked(Picked),
     Failed(ForwardError),
     /// A policy or a filter waits.
-    Waits(Wait),
+    Waits(RequestWait),
     /// A policy or a filter has replied.
     Replied(Box<Reply>),
     /// The client has disconnected.
@@ -100,7 +100,7 @@ impl<'a> ResolvedRoute<'a> {
     /// Waits for the decisions of policies and filters, and then picks as [`connect_now`](Self::connect_now) does.
     async fn decided<D: Downstream>(
         &self,
-        mut wait: Wait,
+        mut wait: RequestWait,
         down: &mut D,
         filtering: &mut Filtering,
         recorder: &mut Recorder<'a>,

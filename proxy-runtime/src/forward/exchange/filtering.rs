@@ -48,7 +48,7 @@ struct Filtered {
     edits: HeaderMutations,
     /// The number of filters that passed the request and have not seen its response.
     passed: usize,
-    /// What the filters have left to do with the response.
+    /// The work of the filters on the response that is not done yet.
     work: ResponseWork,
     /// The changes of the response that were decided with the request, while its filters wait.
     notes: ResponseNotes,
@@ -72,7 +72,7 @@ enum ResponseStage {
 }
 
 /// A wait before a request is forwarded.
-pub(crate) enum Wait {
+pub(crate) enum RequestWait {
     /// A policy waits for its decision.
     Policy(Waiting),
     /// A filter waits for its work. The number of filters before it.
@@ -85,7 +85,7 @@ pub(crate) enum Waited {
     Filter(RequestChange),
 }
 
-impl Wait {
+impl RequestWait {
     /// Waits until `due` for the decision.
     ///
     /// # Errors
@@ -231,8 +231,8 @@ impl Filtering {
         }
     }
 
-    /// Returns a local reply after response filters and the route's transforms, and the error of a filter. `None` if the
-    /// client leaves while a filter waits. `due`: the time by which the filters have to be done, if there is one.
+    /// Returns a local reply after response filters and the route's transforms, and the error of a filter. `None` if
+    /// the client leaves while a filter waits. `due`: the time by which the filters have to be done, if there is one.
     /// `is_watched`: the client's connection may be read.
     #[cold]
     pub(crate) async fn local_reply<D: Downstream>(
@@ -295,11 +295,12 @@ impl Filtered {
                 self.filter(route, down, None)
             }
             PolicyDecision::Respond(reply) => Err(Unconnected::Replied(Box::new(reply))),
-            PolicyDecision::Wait(waiting) => Err(Unconnected::Waits(Wait::Policy(waiting))),
+            PolicyDecision::Wait(waiting) => Err(Unconnected::Waits(RequestWait::Policy(waiting))),
         }
     }
 
-    /// Calls the route's filters that have not passed the request. `change`: the result of the work of the first of them.
+    /// Calls the route's filters that have not passed the request. `change`: the result of the work of the first of
+    /// them.
     fn filter<D: Downstream>(
         &mut self,
         route: &ResolvedRoute<'_>,
@@ -321,9 +322,10 @@ impl Filtered {
                 (passed, Err(Unconnected::Replied(Box::new(reply))))
             }
             FilterDecision::Failed(error, passed) => (passed, Err(Unconnected::Failed(error))),
-            FilterDecision::Wait(work, passed) => {
-                (passed, Err(Unconnected::Waits(Wait::Filter(work, passed))))
-            }
+            FilterDecision::Wait(work, passed) => (
+                passed,
+                Err(Unconnected::Waits(RequestWait::Filter(work, passed))),
+            ),
         };
         self.passed = passed;
         said

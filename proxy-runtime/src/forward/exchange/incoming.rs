@@ -30,7 +30,7 @@ pub(crate) struct Incoming {
     counted: u64,
     /// Bytes that `data` keeps in memory beyond itself.
     #[cfg(all(feature = "http2", feature = "server"))]
-    pub(crate) behind: usize,
+    pub(crate) behind: u32,
 }
 
 impl Incoming {

@@ -203,15 +203,17 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
             return Box::pin(given_up).await;
         };
         let head = std::mem::replace(&mut link.head, Err(Invalid));
-        let mut flow = match route.begin(&mut down, head, since, &recorder) {
-            Ok(flow) => flow,
-            Err(rejection) => {
-                // It can be reused, since nothing was sent over it.
-                link.lease.release(Instant::now());
-                drop(link.picked);
-                let rejected = route.reject(&mut down, recorder, filtering, rejection, true);
-                return Box::pin(rejected).await;
-            }
+        let mut flow = 'begun: {
+            let rejected = match route.begin(&mut down, head, since, &recorder) {
+                Ok(flow) => break 'begun flow,
+                Err(rejection) => {
+                    // It can be reused, since nothing was sent over it.
+                    link.lease.release(Instant::now());
+                    drop(link.picked);
+                    Box::pin(route.reject(&mut down, recorder, filtering, rejection, true))
+                }
+            };
+            return rejected.await;
         };
         let failure = loop {
             let Some(connection) = link.lease.raw() else {
@@ -235,16 +237,19 @@ pub(crate) fn forward<D: Downstream, G: Deref<Target = Generation>>(
             };
             match poll_fn(|cx| relay.poll_head(cx)).await {
                 Ok(status) => {
-                    let answered = relay.filtering.answered();
-                    let now = answered.unwrap_or_else(Instant::now);
-                    let elapsed = recorder.answered_over(&link.picked.in_flight, status, now);
-                    let over = (&*relay.connection, relay.flow.progress.limit(false));
-                    route.log(relay.down, status, &recorder, over, now);
+                    // A block for the same reason.
+                    {
+                        let answered = relay.filtering.answered();
+                        let now = answered.unwrap_or_else(Instant::now);
+                        let elapsed = recorder.answered_over(&link.picked.in_flight, status, now);
+                        let over = (&*relay.connection, relay.flow.progress.limit(false));
+                        route.log(relay.down, status, &recorder, over, now);
+                        if answered.is_none() && !relay.down.has_switched() {
+                            relay.flow.begun(now, elapsed);
+                        }
+                    }
                     if relay.down.has_switched() {
                         return Box::pin(route.carry(&mut down, link, flow, recorder)).await;
-                    }
-                    if answered.is_none() {
-                        relay.flow.begun(now, elapsed);
                     }
                     match poll_fn(|cx| relay.poll_body(cx)).await {
                         Ok(true) => {}

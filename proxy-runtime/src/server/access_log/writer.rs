@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(log.dropped(), 0);
     }
 
-    /// A pipe that nobody reads until the sender is dropped.
+    /// A pipe without a reader until the sender is dropped.
     struct UnreadPipe(mpsc::Receiver<()>);
 
     impl Write for UnreadPipe {

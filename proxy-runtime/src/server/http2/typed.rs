@@ -141,10 +141,10 @@ pub(super) fn serve<H: Handler>(
                     until: body.until(),
                 };
                 match send_head(head, &body, &mut respond, response_context) {
-                    SentHead::Begins(stream) => {
+                    HeadResult::Begins(stream) => {
                         send_body(stream, body, has_body, &mut waiting).await
                     }
-                    SentHead::IsAll { has_status_only } => {
+                    HeadResult::IsAll { has_status_only } => {
                         // The text, which is in memory, is not for such clients.
                         while has_status_only
                             && let Some(Ok(_)) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await
@@ -153,7 +153,7 @@ pub(super) fn serve<H: Handler>(
                         }
                         Ending::Settled
                     }
-                    SentHead::Reset => Ending::Reset,
+                    HeadResult::Reset => Ending::Reset,
                 }
             }
         };
@@ -216,10 +216,10 @@ fn begin_tunnel(
 }
 
 /// The result of sending the head of a response.
-enum SentHead {
+enum HeadResult {
     /// The body follows.
     Begins(SendStream<Bytes>),
-    /// It was the whole response.
+    /// The head was the whole response.
     IsAll {
         has_status_only: bool,
     },
@@ -232,7 +232,7 @@ fn send_head<B>(
     body: &ResponseBody<B>,
     respond: &mut SendResponse<Bytes>,
     response_context: StreamResponseContext,
-) -> SentHead
+) -> HeadResult
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -241,9 +241,9 @@ where
     let length = body.size_hint().exact();
     let is_end = prepare_head(&mut head, response_context, length, body.is_end_stream());
     match respond.send_response(Response::from_parts(head, ()), is_end) {
-        Ok(stream) if !is_end => SentHead::Begins(stream),
-        Ok(_) => SentHead::IsAll { has_status_only },
-        Err(_) => SentHead::Reset,
+        Ok(stream) if !is_end => HeadResult::Begins(stream),
+        Ok(_) => HeadResult::IsAll { has_status_only },
+        Err(_) => HeadResult::Reset,
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::Request;
 use proxy_runtime::Proxy;
 use proxy_runtime::health::Health;
 use proxy_runtime::proxy_model::config::ProxyConfig;
@@ -12,19 +12,21 @@ use proxy_runtime::proxy_model::{CompileOptions, Snapshot};
 use proxy_runtime::status::{AgentStatus, DestinationStatus};
 use serde_json::{Value, json};
 use testkit::agent::Agent;
-use testkit::body;
 use testkit::faults::RefusingPort;
-use testkit::origin::{Incoming, NamedOrigin, Origin, Protocols};
+use testkit::origin::{NamedOrigin, Origin, Protocols};
 use testkit::time::eventually;
-use tokio::sync::Semaphore;
 
 use crate::server::affinity::{NAME, Way, ways};
 
 /// A short interval, so that words count soon.
-const SOON: &str = "00:00:00.02";
+pub(super) const SOON: &str = "00:00:00.02";
 
 /// A cluster with these settings, of destinations with these agents.
-fn config(cluster: &Value, agent: &Value, destinations: &[(&NamedOrigin, u16)]) -> Value {
+pub(super) fn config(
+    cluster: &Value,
+    agent: &Value,
+    destinations: &[(&NamedOrigin, u16)],
+) -> Value {
     let named = destinations.iter().map(|(origin, port)| {
         let metadata = json!({ "AgentCheck.Port": port.to_string() });
         let settings = json!({ "Address": origin.url(), "Metadata": metadata });
@@ -44,19 +46,19 @@ fn config(cluster: &Value, agent: &Value, destinations: &[(&NamedOrigin, u16)]) 
     })
 }
 
-fn destination(proxy: &Proxy, id: &str) -> DestinationStatus {
+pub(super) fn destination(proxy: &Proxy, id: &str) -> DestinationStatus {
     let cluster = proxy.clusters().remove(0);
     let mut all = cluster.destinations.into_iter();
     all.find(|destination| destination.id.as_str() == id)
         .unwrap()
 }
 
-fn agent(proxy: &Proxy, id: &str) -> AgentStatus {
+pub(super) fn agent(proxy: &Proxy, id: &str) -> AgentStatus {
     destination(proxy, id).agent.unwrap()
 }
 
 /// Lets an agent say a line, and waits until the proxy has heard it.
-async fn say(proxy: &Proxy, id: &str, speaker: &Agent, line: &str) {
+pub(super) async fn say(proxy: &Proxy, id: &str, speaker: &Agent, line: &str) {
     speaker.say(format!("{line}\n"));
     let shown: String = line.chars().filter(|c| !c.is_control()).collect();
     eventually(format!("{id} is heard to say {line:?}"), || async {
@@ -85,7 +87,7 @@ impl Way {
     }
 }
 
-fn shares<const N: usize>(of: [(&str, usize); N]) -> BTreeMap<String, usize> {
+pub(super) fn shares<const N: usize>(of: [(&str, usize); N]) -> BTreeMap<String, usize> {
     of.map(|(by, count)| (by.to_owned(), count)).into()
 }
 
@@ -236,7 +238,7 @@ async fn a_drain_by_an_agent_ends() {
     }
 }
 
-fn compiled(config: &Value) -> Arc<Snapshot> {
+pub(super) fn compiled(config: &Value) -> Arc<Snapshot> {
     let config = ProxyConfig::from_json(&config.to_string()).unwrap();
     Arc::new(
         Snapshot::compile(config, &CompileOptions::default())
@@ -245,7 +247,7 @@ fn compiled(config: &Value) -> Arc<Snapshot> {
     )
 }
 
-fn start(config: &Value) -> Proxy {
+pub(super) fn start(config: &Value) -> Proxy {
     let builder = Proxy::builder().snapshot(compiled(config));
     let (proxy, driver) = builder.build().unwrap();
     tokio::spawn(driver);
@@ -500,143 +502,4 @@ async fn an_agent_does_not_undo_a_passive_check() {
         assert_eq!(why(&way, "b"), "unhealthy by its passive check");
         assert_eq!(way.shares(4).await, shares([("a", 4)]), "{}", way.name);
     }
-}
-
-/// An origin that responds when it is permitted.
-fn gated(protocols: Protocols) -> (Origin, Arc<Semaphore>) {
-    let gate = Arc::new(Semaphore::new(0));
-    let opened = Arc::clone(&gate);
-    let handler = move |_: Request<Incoming>| {
-        let gate = Arc::clone(&gate);
-        async move {
-            gate.acquire().await.unwrap().forget();
-            Response::new(body::full("done"))
-        }
-    };
-    (
-        Origin::builder()
-            .protocols(protocols)
-            .max_concurrent_streams(2)
-            .start(handler),
-        opened,
-    )
-}
-
-#[tokio::test]
-async fn an_agent_limits_connections() {
-    use testkit::client::Connection;
-
-    use crate::server::ways::as_bytes;
-
-    let (origin, gate) = gated(Protocols::Http1);
-    let speaker = Agent::saying("maxconn:1\n");
-    let config = json!({
-        "Routes": { "r": { "ClusterId": "c", "Match": { "Path": "/{**rest}" } } },
-        "Clusters": { "c": {
-            "HealthCheck": { "Agent": { "Enabled": true, "Port": speaker.port(), "Interval": SOON } },
-            "HttpClient": { "MaxConnectionsPerServer": 2 },
-            "Destinations": { "a": { "Address": origin.url() } },
-        } },
-    });
-    let proxy = start(&config);
-    eventually("the limit", || async {
-        agent(&proxy, "a").max_connections == Some(1)
-    })
-    .await;
-    let server = as_bytes(&proxy);
-    let address = server.local_addrs()[0];
-    let asks = |count: usize| -> Vec<_> {
-        let ask = || async move {
-            Connection::http1(address)
-                .await
-                .unwrap()
-                .get("/")
-                .await
-                .unwrap()
-                .status
-        };
-        (0..count).map(|_| tokio::spawn(ask())).collect()
-    };
-    let requests = || origin.traffic().requests();
-    let mut asked = asks(4);
-    eventually("one request", || async { requests() == 1 }).await;
-    eventually("others wait", || async {
-        destination(&proxy, "a").in_flight == 4
-    })
-    .await;
-    assert_eq!(origin.traffic().counts().open(), 1);
-    // A higher limit than the configured one lets those that wait go on, and 0 is none.
-    say(&proxy, "a", &speaker, "maxconn:3").await;
-    eventually("three requests", || async { requests() == 3 }).await;
-    say(&proxy, "a", &speaker, "maxconn:0").await;
-    eventually("all requests", || async { requests() == 4 }).await;
-    // A lower limit closes what is idle.
-    say(&proxy, "a", &speaker, "maxconn:1").await;
-    asked.extend(asks(2));
-    gate.add_permits(6);
-    for asked in asked {
-        assert_eq!(asked.await.unwrap().as_u16(), 200);
-    }
-    eventually("one connection is left", || async {
-        origin.traffic().counts().open() <= 1
-    })
-    .await;
-    assert_eq!(requests(), 6);
-}
-
-/// Over HTTP/2 requests share the connections that there may be: they wait for streams of those.
-#[cfg(feature = "http2")]
-#[tokio::test]
-async fn an_agent_limits_connections_of_http2() {
-    use testkit::client::Connection;
-
-    use crate::server::ways::as_bytes;
-
-    let (origin, gate) = gated(Protocols::Http2);
-    let speaker = Agent::saying("maxconn:1\n");
-    let config = json!({
-        "Routes": { "r": { "ClusterId": "c", "Match": { "Path": "/{**rest}" } } },
-        "Clusters": { "c": {
-            "HealthCheck": { "Agent": { "Enabled": true, "Port": speaker.port(), "Interval": SOON } },
-            "HttpRequest": { "Version": "2", "VersionPolicy": "RequestVersionExact" },
-            "Destinations": { "a": { "Address": origin.url() } },
-        } },
-    });
-    let proxy = start(&config);
-    eventually("the limit", || async {
-        agent(&proxy, "a").max_connections == Some(1)
-    })
-    .await;
-    let server = as_bytes(&proxy);
-    let address = server.local_addrs()[0];
-    let asks = |count: usize| -> Vec<_> {
-        let ask = || async move {
-            let mut client = Connection::http2(address).await.unwrap();
-            client.get("/").await.unwrap().status
-        };
-        (0..count).map(|_| tokio::spawn(ask())).collect()
-    };
-    let mut asked = asks(4);
-    eventually("two requests", || async {
-        origin.traffic().requests() == 2
-    })
-    .await;
-    eventually("others wait", || async {
-        destination(&proxy, "a").in_flight == 4
-    })
-    .await;
-    assert_eq!(origin.traffic().counts().open(), 1);
-    // Another connection is for those that come later.
-    say(&proxy, "a", &speaker, "maxconn:2").await;
-    asked.extend(asks(1));
-    eventually("three requests", || async {
-        origin.traffic().requests() == 3
-    })
-    .await;
-    assert_eq!(origin.traffic().counts().open(), 2);
-    gate.add_permits(5);
-    for asked in asked {
-        assert_eq!(asked.await.unwrap().as_u16(), 200);
-    }
-    assert_eq!(origin.traffic().requests(), 5);
 }

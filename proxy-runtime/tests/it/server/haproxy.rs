@@ -15,7 +15,7 @@ use testkit::time::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Why a destination gets no new clients, its weight, and its limit of connections.
+/// The reason why a destination gets no new clients, its weight, and its limit of connections.
 type Standing = (String, String, String);
 
 /// The standing of a server of HAProxy.

@@ -5,6 +5,7 @@
 
 mod affinity;
 mod again;
+mod agent_limits;
 mod agents;
 mod announced;
 #[cfg(all(feature = "admin", feature = "http2"))]
@@ -43,6 +44,7 @@ mod malformed;
 #[cfg(all(feature = "admin", feature = "http2", feature = "tls"))]
 mod memory;
 mod names;
+mod own_transform_waits;
 mod own_transforms;
 mod policies;
 mod proxy;

@@ -2,41 +2,34 @@
 //! proxy, for clients and destinations of both versions of HTTP.
 
 use std::error::Error;
-use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use http::{HeaderMap, HeaderValue, StatusCode};
-use parking_lot::Mutex;
 use proxy_runtime::filter::{Filter, FilterContext, Flow, Reply, RequestEdit, ResponseEdit};
 use proxy_runtime::layer::RouteService;
 use proxy_runtime::proxy_model::Snapshot;
 use proxy_runtime::proxy_model::config::{ProxyConfig, TransformConfig};
-use proxy_runtime::server::{AccessLogSink, AccessRecord, Listener, Server, ServerHandle};
-use proxy_runtime::{ConnectionInfo, Proxy, ProxyBuilder};
+use proxy_runtime::{Proxy, ProxyBuilder};
 use serde_json::{Value, json};
-use testkit::client::{Connection, Message, WebSocket};
-use testkit::origin::Origin;
 use testkit::raw::{RawClient, RawOrigin, Recording};
 use testkit::time::{eventually, guarded};
 use tower_layer::layer_fn;
 
-use crate::server::support::loopback;
 use crate::server::waits::{Way, ways};
 use crate::server::ways::{OK, TRAILED, compare, compare_forwarded};
 
 /// A service that transforms ask: its answer is theirs.
 #[derive(Clone, Default)]
-struct Asked {
+pub(super) struct Asked {
     /// All calls.
-    calls: Arc<AtomicUsize>,
-    /// Those that wait for ever.
-    waiting: Arc<AtomicUsize>,
+    pub(super) calls: Arc<AtomicUsize>,
+    /// Calls that wait for ever.
+    pub(super) waiting: Arc<AtomicUsize>,
 }
 
 /// Counts itself while it is there.
-struct Counted(Arc<AtomicUsize>);
+pub(super) struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -62,7 +55,7 @@ impl Asked {
 }
 
 /// `{ "Token": word }` asks with the request.
-struct Token(String, Asked);
+pub(super) struct Token(String, Asked);
 
 impl Filter for Token {
     fn on_request(&self, head: &mut RequestEdit<'_>, _: &FilterContext<'_>) -> Flow {
@@ -94,7 +87,7 @@ impl Filter for Token {
 }
 
 /// `{ "Sign": word }` asks with the response.
-struct Sign(String, Asked);
+pub(super) struct Sign(String, Asked);
 
 impl Filter for Sign {
     fn on_request(&self, _: &mut RequestEdit<'_>, _: &FilterContext<'_>) -> Flow {
@@ -124,7 +117,7 @@ impl Filter for Sign {
 }
 
 /// `{ "Sum": word }` changes trailers.
-struct Sum(String);
+pub(super) struct Sum(String);
 
 impl Filter for Sum {
     fn on_request(&self, _: &mut RequestEdit<'_>, _: &FilterContext<'_>) -> Flow {
@@ -148,7 +141,7 @@ impl Filter for Sum {
 }
 
 /// Adds the transforms, which ask this service.
-fn with(builder: ProxyBuilder, asked: &Asked) -> ProxyBuilder {
+pub(super) fn with(builder: ProxyBuilder, asked: &Asked) -> ProxyBuilder {
     let word = |entry: &TransformConfig, key: &str| entry.get(key).cloned().ok_or("no word");
     let (tokens, signatures) = (asked.clone(), asked.clone());
     builder
@@ -169,11 +162,13 @@ pub(crate) fn registered(builder: ProxyBuilder) -> ProxyBuilder {
     with(builder, &Asked::default())
 }
 
-const GET: &str = "GET /api/items/7?q=1 HTTP/1.1\r\nHost: shop.example\r\nX-Old: 1\r\n\r\n";
-const POST: &str = "POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc";
-const CHUNKS: &str =
+pub(super) const GET: &str =
+    "GET /api/items/7?q=1 HTTP/1.1\r\nHost: shop.example\r\nX-Old: 1\r\n\r\n";
+pub(super) const POST: &str = "POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc";
+pub(super) const CHUNKS: &str =
     "POST /p HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
-const ASKING: &str = "GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\nConnection: te\r\n\r\n";
+pub(super) const ASKING: &str =
+    "GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\nConnection: te\r\n\r\n";
 
 /// Lists of transforms that wait, and what requests and responses have of them.
 pub(crate) fn waiting() -> [(Value, &'static [&'static str]); 6] {
@@ -237,7 +232,11 @@ pub(crate) const FAILING: [(&str, &str, &str); 7] = [
 ];
 
 /// The responses to one request on every way, with what the destination got, in lower case.
-async fn once(route: &Value, request: &str, answer: &'static str) -> Vec<(String, String)> {
+pub(super) async fn once(
+    route: &Value,
+    request: &str,
+    answer: &'static str,
+) -> Vec<(String, String)> {
     let mut each = Vec::new();
     for Way {
         way,
@@ -399,7 +398,7 @@ async fn trailers_are_changed_every_way() {
 }
 
 /// A proxy with a route to a destination.
-fn proxy(asked: &Asked, destination: &str, route: &Value) -> Proxy {
+pub(super) fn proxy(asked: &Asked, destination: &str, route: &Value) -> Proxy {
     let mut route = route.clone();
     route["Match"] = json!({ "Path": "/{**rest}" });
     route["ClusterId"] = json!("c1");
@@ -416,7 +415,7 @@ fn proxy(asked: &Asked, destination: &str, route: &Value) -> Proxy {
 }
 
 /// The route of a way, with these transforms.
-fn transformed(way: &Value, transforms: Value) -> Value {
+pub(super) fn transformed(way: &Value, transforms: Value) -> Value {
     let mut route = way.clone();
     route["Transforms"] = transforms;
     route
@@ -450,7 +449,7 @@ async fn a_panic_at_the_trailers_breaks_the_response_off() {
 }
 
 /// A request, or a response, that waits for ever.
-fn endless() -> [Value; 2] {
+pub(super) fn endless() -> [Value; 2] {
     [json!([{ "Token": "never" }]), json!([{ "Sign": "never" }])]
 }
 
@@ -498,145 +497,6 @@ async fn a_client_that_leaves_cancels_the_work() {
                 status.in_flight == 0
             })
             .await;
-        }
-    }
-}
-
-/// The causes of requests.
-#[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
-
-impl AccessLogSink for Log {
-    fn log(&self, record: &AccessRecord<'_>) {
-        let cause = record.cause().map(|cause| cause.to_string());
-        self.0.lock().push(cause.unwrap_or_default());
-    }
-}
-
-/// The first line of the response to a client of HTTP/1.1.
-async fn status(address: SocketAddr, request: &str) -> String {
-    let mut client = RawClient::connect(address).await.unwrap();
-    client.write_all(request).await.unwrap();
-    let response = guarded(request, client.read_response()).await.unwrap();
-    response.head.status.to_string()
-}
-
-/// The time of a transform is the route's, and no fault of the destination.
-#[tokio::test]
-async fn the_time_limit_of_the_route_includes_the_work() {
-    let failing = [
-        (json!([{ "Token": "fails" }]), "500"),
-        (json!([{ "Sign": "fails" }]), "500"),
-    ];
-    let late = endless().map(|transforms| (transforms, "504"));
-    for (transforms, expected) in late.into_iter().chain(failing) {
-        for layers in [json!([]), json!(["pass"])] {
-            let origin = RawOrigin::answering(OK);
-            let asked = Asked::default();
-            let route = json!({
-                "Timeout": "00:00:00.05", "Layers": layers, "Transforms": transforms,
-            });
-            let route = match expected {
-                "504" => route,
-                _ => json!({ "Layers": layers, "Transforms": transforms }),
-            };
-            let proxy = proxy(&asked, &origin.url(), &route);
-            let log = Log::default();
-            let server = Server::for_proxy(&proxy)
-                .with_workers(NonZeroUsize::MIN)
-                .with_listener(Listener::http(loopback()))
-                .with_access_log(Arc::new(log.clone()));
-            let server = server.bind().unwrap().start().unwrap();
-            let label = format!("{route}");
-            assert_eq!(
-                status(server.local_addrs()[0], GET).await,
-                expected,
-                "{label}"
-            );
-            assert_eq!(asked.waiting.load(Relaxed), 0, "{label}");
-            eventually("it is logged", async || !log.0.lock().is_empty()).await;
-            assert_eq!(*log.0.lock(), ["extension_failed"], "{label}");
-            let cluster = &proxy.clusters()[0];
-            assert_eq!(cluster.errors.get("Extension"), Some(&1), "{label}");
-            assert_eq!(cluster.errors.len(), 1, "{label}: {:?}", cluster.errors);
-        }
-    }
-}
-
-/// The work is done once for a request, whatever the number of attempts; a layer that calls twice makes two requests.
-#[tokio::test]
-async fn another_attempt_does_not_repeat_the_work() {
-    for Way { way, serve, route } in ways() {
-        // Each connection ends with its second request, and so does the first attempt of that.
-        let origin = RawOrigin::script(|mut connection| async move {
-            connection.read_whole_request().await?;
-            connection.write_all(OK).await?;
-            connection.read_whole_request().await?;
-            Ok(())
-        });
-        let asked = Asked::default();
-        let transforms = json!([{ "Token": "t" }, { "Sign": "s" }]);
-        let server = serve(&proxy(
-            &asked,
-            &origin.url(),
-            &transformed(&route, transforms),
-        ));
-        for _ in 0..2 {
-            assert_eq!(status(server.local_addrs()[0], GET).await, "200", "{way}");
-        }
-        let sent: String = origin.recordings().iter().map(Recording::text).collect();
-        assert_eq!(sent.matches("GET ").count(), 3, "{way}: {sent}");
-        assert_eq!(sent.matches("x-token: t\r\n").count(), 3, "{way}: {sent}");
-        assert_eq!(
-            asked.calls.load(Relaxed),
-            4,
-            "{way}: twice for each request"
-        );
-    }
-}
-
-/// `explain` asks nobody, and names them.
-#[tokio::test]
-async fn they_are_named_by_explain() {
-    let route =
-        json!({ "Transforms": [{ "Token": "never" }, { "PathPrefix": "/x" }, { "Sum": "a" }] });
-    let asked = Asked::default();
-    let proxy = proxy(&asked, "http://127.0.0.1:1", &route);
-    let request = http::Request::get("http://h/a")
-        .body(())
-        .unwrap()
-        .into_parts()
-        .0;
-    let explained = proxy.explain(&request, ConnectionInfo::default());
-    assert_eq!(explained.filters, ["Token", "Sum"]);
-    assert!(explained.forwarded.unwrap().uri.ends_with("/x/a"));
-    assert_eq!(asked.calls.load(Relaxed), 0);
-}
-
-/// A handshake of WebSocket waits as other requests do, and then bytes pass as they are.
-#[tokio::test]
-async fn a_handshake_waits() {
-    let origin = Origin::upgrade_echo();
-    let asked = Asked::default();
-    let transforms = json!([{ "Token": "t" }, { "Sign": "s" }, { "Sum": "never called" }]);
-    for Way { way, serve, route } in ways() {
-        let route = transformed(&route, transforms.clone());
-        let server: ServerHandle = serve(&proxy(&asked, &origin.url(), &route));
-        let address = server.local_addrs()[0];
-        let mut clients = vec![Connection::http1(address).await.unwrap()];
-        if cfg!(feature = "http2") {
-            clients.push(Connection::http2(address).await.unwrap());
-        }
-        for client in clients {
-            let mut socket = guarded(way, WebSocket::over(client, "/")).await.unwrap();
-            let signed = &socket.response().headers()["x-signed"];
-            assert!(
-                ["s 101", "s 200"].contains(&signed.to_str().unwrap()),
-                "{way}"
-            );
-            socket.send(Message::text("hello")).await.unwrap();
-            let echoed = guarded(way, socket.receive()).await.unwrap();
-            assert_eq!(echoed, Some(Message::text("hello")), "{way}");
         }
     }
 }

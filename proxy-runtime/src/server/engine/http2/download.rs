@@ -182,7 +182,7 @@ impl Begun {
             self.room.is_found(room);
             client
                 .backlog
-                .hold_behind(std::mem::take(&mut incoming.behind));
+                .hold_behind(std::mem::take(&mut incoming.behind) as usize);
             let part = compact(incoming.data.split_to(room), client);
             // The last part ends the stream, which saves an empty frame.
             let is_end = incoming.has_all();
