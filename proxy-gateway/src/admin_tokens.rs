@@ -7,6 +7,7 @@ use proxy_model::Problem;
 use proxy_runtime::admin::Admin;
 
 use crate::faults::Faults;
+use crate::regular_file;
 use crate::settings::{TOKEN_FILE, TokenSource};
 
 /// The interval at which the file is checked.
@@ -47,6 +48,6 @@ pub(crate) async fn follow(admin: Admin, file: PathBuf, mut seen: Option<Vec<u8>
 
 /// The content of the file, for detecting changes. `None` if it cannot be read at the moment.
 async fn contents(file: PathBuf) -> Option<Vec<u8>> {
-    let read = tokio::task::spawn_blocking(move || std::fs::read(file).ok());
+    let read = tokio::task::spawn_blocking(move || regular_file::read(&file).ok());
     read.await.ok().flatten()
 }

@@ -7,6 +7,7 @@ use proxy_model::Problem;
 use proxy_runtime::Proxy;
 
 use crate::faults::Faults;
+use crate::regular_file;
 use crate::settings::{AFFINITY_KEYS_FILE, AffinityKeySource};
 
 /// The interval at which the file is checked.
@@ -52,6 +53,6 @@ pub(crate) async fn follow(proxy: Proxy, file: PathBuf, faults: Faults) {
 
 /// The content of the file, for detecting changes. `None` if it cannot be read at the moment.
 async fn contents(file: PathBuf) -> Option<Vec<u8>> {
-    let read = tokio::task::spawn_blocking(move || std::fs::read(file).ok());
+    let read = tokio::task::spawn_blocking(move || regular_file::read(&file).ok());
     read.await.ok().flatten()
 }

@@ -17,6 +17,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use crate::faults::Faults;
+use crate::regular_file;
 use crate::settings::{Clients, Handshakes, Settings, Tls};
 
 /// The interval at which certificate files are checked. Renewed certificates arrive weeks before the old ones
@@ -299,13 +300,15 @@ fn read(tls: &Tls, provider: &CryptoProvider) -> Result<Vec<Certificate>, TlsCon
 fn contents(tls: &Tls) -> Vec<Option<Vec<u8>>> {
     let pairs = tls.certificates.iter();
     let files = pairs.flat_map(|pair| [&pair.certificate_file, &pair.key_file]);
-    files.map(|path| std::fs::read(path).ok()).collect()
+    files.map(|path| regular_file::read(path).ok()).collect()
 }
 
 /// Returns the contents of the files with authorities for clients.
 fn authorities(tls: &Tls) -> Vec<Option<Vec<u8>>> {
     let files = tls.authorities();
-    files.map(|(_, path)| std::fs::read(path).ok()).collect()
+    files
+        .map(|(_, path)| regular_file::read(path).ok())
+        .collect()
 }
 
 fn policies(tls: &Tls) -> Result<Policies, AuthoritiesError> {
@@ -330,7 +333,7 @@ fn policy(rules: &Handshakes) -> Result<TlsPolicy, AuthoritiesError> {
 
 fn read_authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, AuthoritiesError> {
     let file = path.display().to_string();
-    let text = match std::fs::read(path) {
+    let text = match regular_file::read(path) {
         Ok(text) => text,
         Err(source) => return Err(AuthoritiesError::Unreadable { file, source }),
     };

@@ -34,6 +34,7 @@ use crate::error_pages::FollowedPages;
 use crate::faults::Faults;
 use crate::hot_restart::{HotRestartError, Predecessor};
 use crate::log_filter::LogFilter;
+use crate::regular_file;
 use crate::request_records;
 use crate::settings::{self, AffinityKeySource, LineFormat, LogFormat, Settings, TokenSource};
 use crate::starting;
@@ -197,7 +198,7 @@ impl Gateway {
         }
         // Noted before the tokens are read, so that a change in between is found at the next look.
         let token_file = tokens.and_then(TokenSource::file);
-        let token_file = token_file.map(|file| (file.to_owned(), std::fs::read(file).ok()));
+        let token_file = token_file.map(|file| (file.to_owned(), regular_file::read(file).ok()));
         if let Some(source) = tokens {
             admin = admin.tokens(source.tokens().map_err(Failure::new)?);
         }

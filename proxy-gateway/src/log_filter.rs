@@ -96,11 +96,15 @@ impl AdminLog for LogFilter {
         let mut state = self.0.state.lock();
         match filter {
             Some((filter, time)) => {
-                let set = state.log.set_filter(Some(filter.to_owned()));
+                let wanted = Some(filter.to_owned());
+                let checked = state.log.check_filter(wanted.clone());
+                checked.map_err(|error| error.to_string())?;
+                // Before the change, since the new filter may hide this line.
+                let seconds = time.as_secs();
+                tracing::warn!(target: "proxy::config", filter, seconds, "the admin API changes the log filter for a while");
+                let set = state.log.set_filter(wanted);
                 set.map_err(|error| error.to_string())?;
                 state.until = Some(Instant::now() + time);
-                let seconds = time.as_secs();
-                tracing::warn!(target: "proxy::config", filter, seconds, "the admin API has changed the log filter for a while");
             }
             None if state.until.take().is_some() => {
                 report(state.apply_configured(), &state.log.filter());

@@ -22,6 +22,7 @@ mod log_filter;
 mod logging;
 mod open_files;
 mod preflight;
+mod regular_file;
 mod request_records;
 mod service_manager;
 mod settings;

@@ -10,6 +10,7 @@ use proxy_runtime::admin::AdminTokens;
 use super::affinity::Secret;
 use super::listener::read_address;
 use super::tls::{self, Tls};
+use crate::regular_file;
 
 /// The default address.
 const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901);
@@ -146,7 +147,7 @@ impl TokenSource {
             }
             Self::File(file) => {
                 let shown = file.display();
-                let text = std::fs::read_to_string(file)
+                let text = regular_file::read_text(file)
                     .map_err(|error| format!("`{shown}` cannot be read: {error}"))?;
                 AdminTokens::parse(&text).map_err(|error| format!("`{shown}`: {error}"))
             }

@@ -7,6 +7,8 @@ use proxy_model::json::ObjectReader;
 use proxy_model::{Problem, Problems};
 use proxy_runtime::affinity::AffinityKeys;
 
+use crate::regular_file;
+
 /// The pointer to the key that names a file.
 pub(crate) const AFFINITY_KEYS_FILE: &str = "/Server/AffinityKeysFile";
 
@@ -91,7 +93,7 @@ impl AffinityKeySource {
             }
             Self::File(file) => {
                 let shown = file.display();
-                let text = std::fs::read_to_string(file)
+                let text = regular_file::read_text(file)
                     .map_err(|error| format!("`{shown}` cannot be read: {error}"))?;
                 AffinityKeys::parse(&text).map_err(|error| format!("`{shown}`: {error}"))
             }

@@ -384,6 +384,8 @@ async fn the_filter_of_the_log_is_another_one_for_a_while() {
     let put = format!("{log}?filter={wanted}&seconds=3600");
     let changed = (wanted.to_owned(), true);
     assert_eq!(log_filter(&curl, &["-X", "PUT", &put]).await, changed);
+    let told = "the admin API changes the log filter for a while";
+    process.wait_for_output(told).await;
     visit().await;
     process.wait_for_output(LINE).await;
     let bad = format!("{log}?filter=loud");
@@ -402,7 +404,10 @@ async fn the_filter_of_the_log_is_another_one_for_a_while() {
         log_filter(&curl, &[&log]).await == ("warn".to_owned(), false)
     })
     .await;
-    log_filter(&curl, &["-X", "PUT", &put]).await;
+    // A filter that hides all lines does not hide that it was set.
+    let silent = format!("{log}?filter=off");
+    log_filter(&curl, &["-X", "PUT", &silent]).await;
+    process.wait_for_output(r#"filter="off""#).await;
     let deleted = log_filter(&curl, &["-X", "DELETE", &log]).await;
     assert_eq!(deleted, ("warn".to_owned(), false));
 }

@@ -389,7 +389,7 @@ impl AdminState {
         self.rejected.fetch_add(1, Ordering::Relaxed);
         static SELDOM: Seldom = Seldom::new(LOG_PAUSE);
         if let Some(left_out) = SELDOM.pass() {
-            tracing::warn!(target: targets::SERVER, left_out, "a request to the admin page was rejected: it has no valid token");
+            tracing::warn!(target: targets::SERVER, left_out, "a request to the admin page was rejected: it has no valid token or certificate");
         }
         // Without a token that a browser could ask for, a certificate is missing.
         if self.tokens.read().is_none() {

@@ -25,8 +25,8 @@ use std::sync::Arc;
 use discovery_core::text::with_causes;
 use http::header::LOCATION;
 use http::request::Parts;
-use http::{HeaderMap, Request, StatusCode};
-use proxy_model::compiled::{Cluster, ClusterIndex, Destination, Route, RouteTarget};
+use http::{HeaderMap, StatusCode};
+use proxy_model::compiled::{Cluster, ClusterIndex, Route, RouteTarget};
 use proxy_model::matching::Lookup;
 use proxy_model::{ClusterId, DestinationId, RequestHead, RouteId, Snapshot};
 use serde::{Serialize, Serializer};
@@ -264,10 +264,10 @@ pub fn explain(
 #[doc(hidden)]
 pub fn outgoing_request(
     route: &Route,
-    destination: &Destination,
+    destination: &proxy_model::compiled::Destination,
     request: &Parts,
     connection: ConnectionInfo,
-) -> Result<Request<()>, ForwardError> {
+) -> Result<http::Request<()>, ForwardError> {
     let head = HttpHead::with_connection(request, connection);
     sent_request(
         &head,

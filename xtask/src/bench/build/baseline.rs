@@ -13,6 +13,10 @@ use super::compiler::Seconds;
 /// The growth at which the check fails.
 const GROWTH: f64 = 1.10;
 
+/// The most by which the middle half of the packages of the registry may differ in speed. Beyond it the machine's own
+/// speed changed while it built, and says nothing about crates that were built at other times.
+const SPREAD: f64 = 1.3;
+
 /// Packages below this many seconds are not listed one by one: their figures would be noise.
 const LEAST: f64 = 1.0;
 
@@ -47,9 +51,18 @@ impl Baseline {
     /// New packages of the registry count as growth; earlier steps may have compiled a part of the
     /// others.
     pub(super) fn judge(&self, measured: &Self) -> Result<String, String> {
-        let speed = self
-            .speed(measured)
+        let ratios = self.ratios(measured);
+        let quarter = ratios.len() / 4;
+        let speed = *ratios
+            .get(ratios.len() / 2)
             .ok_or("no package of the registry was compiled: nothing to compare with")?;
+        let (slow, fast) = (ratios[ratios.len() - 1 - quarter], ratios[quarter]);
+        if quarter > 0 && slow / fast > SPREAD {
+            return Ok(format!(
+                "not judged: the machine's speed changed, {fast:.1} to {slow:.1} times the baseline's time for packages of the \
+                 registry"
+            ));
+        }
         let expected = speed * self.ours.values().chain(self.others.values()).sum::<f64>();
         let ours = measured.ours.iter().map(|(name, seconds)| {
             let before = self.ours.get(name).unwrap_or(&0.0);
@@ -75,13 +88,13 @@ impl Baseline {
         Err(why)
     }
 
-    /// The time that the measured build took per second of the baseline: the median over packages
-    /// of the registry, some of which may be compiled in part.
-    fn speed(&self, measured: &Self) -> Option<f64> {
+    /// The time that the measured build took per second of the baseline for each package of the registry, in ascending
+    /// order. Some of them may be compiled in part; the median is the speed of the machine.
+    fn ratios(&self, measured: &Self) -> Vec<f64> {
         let both = |(name, after): (&String, &f64)| Some(after / self.others.get(name)?);
         let mut ratios: Vec<f64> = measured.others.iter().filter_map(both).collect();
         ratios.sort_by(f64::total_cmp);
-        ratios.get(ratios.len() / 2).copied()
+        ratios
     }
 }
 
@@ -158,6 +171,21 @@ mod tests {
             let why = before().judge(&with(12.5)).unwrap_err();
             assert!(why.contains("12.5 % more"), "{why}");
         }
+    }
+
+    #[test]
+    fn a_machine_whose_speed_changes_is_no_judge() {
+        let others = ["a", "b", "c", "d"];
+        let with = |ours: f64, speeds: [f64; 4]| {
+            let others = others.into_iter().zip(speeds.map(|speed| speed * 4.0));
+            let all: Vec<_> = others.chain([("ours", ours)]).collect();
+            built(&all)
+        };
+        let before = with(10.0, [1.0; 4]);
+        let why = before.judge(&with(20.0, [1.0, 1.0, 1.1, 1.2])).unwrap_err();
+        assert!(why.contains("more than its baseline"), "{why}");
+        let note = before.judge(&with(20.0, [1.0, 1.0, 1.5, 1.5])).unwrap();
+        assert!(note.contains("1.0 to 1.5 times"), "{note}");
     }
 
     #[test]
