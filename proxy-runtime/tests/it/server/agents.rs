@@ -13,7 +13,7 @@ use proxy_runtime::status::{AgentStatus, DestinationStatus};
 use serde_json::{Value, json};
 use testkit::agent::Agent;
 use testkit::faults::RefusingPort;
-use testkit::origin::{NamedOrigin, Origin, Protocols};
+use testkit::origin::{NamedOrigin, Origin};
 use testkit::time::eventually;
 
 use crate::server::affinity::{NAME, Way, ways};
@@ -422,10 +422,11 @@ async fn active_checks_leave_out_what_is_in_maintenance() {
 }
 
 /// Destinations of HTTP/2 get what their agents say, too.
+#[cfg(feature = "http2")]
 #[tokio::test]
 async fn an_agent_says_what_its_destination_of_http2_gets() {
     let named = |name: &str| {
-        let builder = Origin::builder().protocols(Protocols::Http2);
+        let builder = Origin::builder().protocols(testkit::origin::Protocols::Http2);
         builder.start_named(name)
     };
     let (a, b) = (named("a"), named("b"));
