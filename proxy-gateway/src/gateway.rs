@@ -34,8 +34,8 @@ use crate::error_pages::FollowedPages;
 use crate::faults::Faults;
 use crate::hot_restart::{HotRestartError, Predecessor};
 use crate::log_filter::LogFilter;
-use crate::regular_file;
 use crate::request_records;
+use crate::secret_file::SecretFile;
 use crate::settings::{self, AffinityKeySource, LineFormat, LogFormat, Settings, TokenSource};
 use crate::starting;
 use crate::traces;
@@ -128,7 +128,10 @@ impl Gateway {
         if let Some(zone) = &settings.server.zone {
             builder = builder.zone(zone.as_str());
         }
-        if let Some(source) = &settings.server.affinity_keys {
+        let keys = settings.server.affinity_keys.as_ref();
+        let key_file = keys.and_then(AffinityKeySource::file);
+        let key_file = key_file.map(SecretFile::noted);
+        if let Some(source) = keys {
             builder = builder.affinity_keys(source.keys().map_err(Failure::new)?);
         }
         let traces = traces::start()?;
@@ -196,9 +199,8 @@ impl Gateway {
                 admin = admin.tls(config);
             }
         }
-        // Noted before the tokens are read, so that a change in between is found at the next look.
         let token_file = tokens.and_then(TokenSource::file);
-        let token_file = token_file.map(|file| (file.to_owned(), regular_file::read(file).ok()));
+        let token_file = token_file.map(SecretFile::noted);
         if let Some(source) = tokens {
             admin = admin.tokens(source.tokens().map_err(Failure::new)?);
         }
@@ -217,13 +219,8 @@ impl Gateway {
         let told = Arc::clone(&merged);
         tasks.spawn(async move { match told.follow_unreachable(&unreachable).await {} });
         let faults = Faults::default();
-        let keys = settings.server.affinity_keys.as_ref();
-        if let Some(file) = keys.and_then(AffinityKeySource::file) {
-            tasks.spawn(affinity_keys::follow(
-                proxy.clone(),
-                file.to_owned(),
-                faults.clone(),
-            ));
+        if let Some(file) = key_file {
+            tasks.spawn(affinity_keys::follow(proxy.clone(), file, faults.clone()));
         }
         if !followed.is_empty() {
             tasks.spawn(certificates::follow(followed, faults.clone()));
@@ -248,9 +245,9 @@ impl Gateway {
                     admin = admin.requests(requests);
                 }
                 let admin = admin.build();
-                if let Some((file, seen)) = token_file {
+                if let Some(file) = token_file {
                     let (admin, faults) = (admin.clone(), faults.clone());
-                    tasks.spawn(admin_tokens::follow(admin, file, seen, faults));
+                    tasks.spawn(admin_tokens::follow(admin, file, faults));
                 }
                 let tls = settings.admin.as_ref().and_then(|of| of.tls.as_ref());
                 Some(AdminPage {

@@ -24,6 +24,7 @@ mod open_files;
 mod preflight;
 mod regular_file;
 mod request_records;
+mod secret_file;
 mod service_manager;
 mod settings;
 mod sources;

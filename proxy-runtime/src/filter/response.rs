@@ -129,9 +129,9 @@ impl ResponseEdit<'_> {
     /// Changes the trailers of the response when its body has ended, before the route's transforms do. They are empty
     /// if the destination has sent none. Fields that no trailers may have are removed.
     ///
-    /// The change is not called for a response that can have no trailers: one without a body, one of the proxy itself, and over
-    /// HTTP/1.1 one with a `Content-Length`, or to a client without `TE: trailers`. If it panics, the response breaks
-    /// off.
+    /// The change is not called for a response that can have no trailers: one without a body, one of the proxy itself,
+    /// and over HTTP/1.1 one with a `Content-Length`, or to a client without `TE: trailers`. If it panics, the response
+    /// breaks off.
     pub fn change_trailers(&mut self, change: impl FnOnce(&mut HeaderMap) + Send + 'static) {
         self.work.change_trailers(Box::new(change));
     }
